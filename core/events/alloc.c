@@ -18,19 +18,19 @@
 #include "core/target/process.h"
 #include "core/target/tracker.h"
 
-/* What is allocated, by bytes (bpf/alloc.bpf.c): by the functions of whatever library has a malloc,
- * and by the system calls that map memory. Libraries that targets map later get their probes as
- * soon as braid has read of them; a program that is held gets them before it runs. */
+/* Allocations, by bytes (bpf/alloc.bpf.c): by the functions of any library with a malloc, and by
+ * the system calls that map memory. Libraries that targets map later get their probes as soon as
+ * braid finds them. A program that is held gets them before it runs. */
 
 struct alloc {
 	struct alloc_watch *watch;
-	uint64_t seen;	  /* files up to this number have been looked at */
+	uint64_t seen;	  /* number of the last file that was checked */
 	uint32_t n_codes; /* entries of alloc_codes, from 1 */
 	size_t n_files;
-	uint32_t n_joined;    /* processes that began after the event was attached, */
-	uint64_t late_ns;     /* and the longest time that one of these had no probes */
-	bool is_limited;      /* --max-overhead is watched: since there is a first file */
-	uint64_t followed_ns; /* when it was looked for images last */
+	uint32_t n_joined;    /* processes that started after the event was attached, ... */
+	uint64_t late_ns;     /* ... and the longest time that one of them had no probes */
+	bool is_limited;      /* the limit of --max-overhead applies, as there is a file */
+	uint64_t followed_ns; /* time of the last search for images */
 	const struct runtime_allocator *allocator;
 };
 
@@ -47,8 +47,8 @@ const struct runtime_allocator *alloc__find(const struct event *event,
 	return NULL;
 }
 
-/* Tells the kernel half of the functions' code. Once there is no room, inner calls count, too. The
- * summary has the number of functions that got none. */
+/* Passes the functions' code to the kernel half. Once its table is full, inner calls count, too.
+ * The summary gives the number of functions that did not fit. */
 static int add_codes(struct event *event, const struct elf_file *file, struct alloc_site *sites,
 		     size_t n)
 {
@@ -87,7 +87,7 @@ static int attach_file(struct event *event, const struct elf_file *file, struct 
 	if (!n)
 		return 0;
 	if (!alloc->n_files++)
-		event->note[0] = '\0'; /* of alloc__nothing_found() */
+		event->note[0] = '\0'; /* set by alloc__nothing_found() */
 	return alloc_watch__add(alloc->watch, points, n, err);
 }
 
@@ -117,8 +117,8 @@ static void put_late(struct event *event)
 			 alloc->late_ns / 1e6);
 }
 
-/* Notes that processes have run with the file mapped before it had probes. It was mapped after the
- * last look for images. */
+/* Records that processes ran with the file mapped before it had probes. It was mapped after the
+ * last search for images. */
 static void note_late(struct event *event, const struct event_place *place,
 		      const struct image *image)
 {
@@ -140,7 +140,7 @@ static void note_late(struct event *event, const struct event_place *place,
 	put_late(event);
 }
 
-/* Notes that a process ran without probes since it was forked. */
+/* Records that a process ran without probes since it was forked. */
 static void note_join(struct event *event, const struct process *process)
 {
 	struct alloc *alloc = event->own;
@@ -165,7 +165,7 @@ static int attach_in(struct event *event, const struct event_place *place,
 	return ret;
 }
 
-/* Those that were met since the last time. */
+/* Attaches to the files that were found since the last call. */
 static int attach_images(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct alloc *alloc = event->own;
@@ -212,7 +212,8 @@ static int keep(struct event *event, struct err *err)
 	return alloc_watch__keep(alloc->watch, err);
 }
 
-/* Has a target mapped a file of the allocator's runtime, which then lacks the function? */
+/* Returns true if a target mapped a file of the allocator's runtime, which then lacks the
+ * function. */
 static bool has_runtime(const struct runtime_allocator *allocator, const struct event_place *place)
 {
 	const struct image *image;
@@ -295,7 +296,7 @@ static int attach_to(struct event *event, const char *program, const char *trace
 	return event__attach_raw(event, program, tracepoint, "to see system calls", err);
 }
 
-/* Calls first: what is mapped within one is no allocation of its own. */
+/* Attaches the calls first: a mapping within a call is not an allocation of its own. */
 static int attach_all(struct event *event, const struct event_place *place, struct err *err)
 {
 	int ret = attach_calls(event, place, err);
@@ -319,7 +320,7 @@ static void detach(struct event *event)
 	free(alloc);
 }
 
-/* --- its domains: kinds of their own, as they need other programs --- */
+/* --- its domains: separate kinds, as they need other programs --- */
 
 static const struct chain_program calls[] = { { CHAIN_UPROBE, "alloc_on_call" }, {} };
 static const struct chain_program mmaps[] = { { CHAIN_TRACEPOINT, "alloc_on_sys_enter" },
@@ -354,7 +355,7 @@ static const struct event_kind of_mmap = {
 	.attach = attach_mmap,
 };
 
-/* The runtimes are known when it is attached. */
+/* Accepts any other argument: the runtimes are available when the event is attached. */
 static int parse(struct event_spec *spec, struct err *err)
 {
 	static const char *const names[] = { "malloc", "mmap" };

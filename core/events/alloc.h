@@ -5,17 +5,19 @@
 #include "core/events/event.h"
 #include "runtimes/runtime.h"
 
-/* What the events alloc and outstanding have in common. */
+/* Shared by the events alloc and outstanding. */
 
-/* What the argument DOMAIN means, also if there is none; NULL: nothing. */
+/* Returns the allocator for the argument DOMAIN, or for no argument; NULL: there is none of that
+ * name. */
 const struct runtime_allocator *alloc__find(const struct event *event,
 					    const struct event_place *place);
 
-/* There is no such domain. -EINVAL with the sentence. */
+/* Sets the message for an unknown domain. Returns -EINVAL. */
 int alloc__unknown(const struct event *event, const struct event_place *place, struct err *err);
 
-/* No target has such an allocator, as far as one can see. -ENOENT with the sentence, or 0 where a
- * runtime may come: then the sentence is in event->note, for whoever finds its file to delete. */
+/* Handles the case that no target has the allocator. Returns -ENOENT with a message, or 0 if a
+ * runtime may load later. Then event->note has the message, which must be deleted when a file is
+ * found. */
 int alloc__nothing_found(struct event *event, const struct runtime_allocator *allocator,
 			 const struct event_place *place, struct err *err);
 

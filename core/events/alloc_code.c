@@ -19,8 +19,8 @@ static void find_text(const struct elf_file *file, uint64_t vaddr, struct alloc_
 	}
 }
 
-/* When does a function jump whose code has such a jump? One that frees as well has no use for
- * another function while there is something to copy. */
+/* Returns when a function ends by a jump, if its code has such a jump. A function that also frees
+ * does not need another function while there are bytes to copy. */
 static enum alloc_jumps when(const struct alloc_site *site)
 {
 	if (site->wraps)

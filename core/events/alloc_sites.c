@@ -13,7 +13,7 @@
 #define NONE RUNTIME_ONCE
 _Static_assert(RUNTIME_ONCE == ALLOC_ARG_NONE, "the kernel half's");
 
-/* `nests` is what is true of glibc. */
+/* `nests` describes glibc. */
 static const struct runtime_allocates of_malloc[] = {
 	{ "malloc", 0, .times = NONE },
 	{ "calloc", 0, .times = 1, .passes = true },
@@ -26,8 +26,8 @@ static const struct runtime_allocates of_malloc[] = {
 	{ "pvalloc", 0, NONE, .nests = true, .pages = true },
 	{ "mallocx", 0, NONE, .nests = true }, /* jemalloc */
 	{ "rallocx", 1, NONE, .nests = true, .frees = 1 },
-	/* C++'s operators new and new[], plain, with nothrow, with an alignment, with both. Those
-	 * of libstdc++ call malloc; an allocator's library may have its own. */
+	/* C++'s operators new and new[]: plain, with nothrow, with an alignment, and with both.
+	 * Those of libstdc++ call malloc; an allocator's library may have its own. */
 	{ "_Znwm", 0, NONE, .nests = true },
 	{ "_Znam", 0, NONE, .nests = true },
 	{ "_ZnwmRKSt9nothrow_t", 0, NONE, .nests = true },
@@ -39,7 +39,7 @@ static const struct runtime_allocates of_malloc[] = {
 	{}
 };
 
-/* delete and delete[] as well, with whatever arguments behind the address. */
+/* Includes delete and delete[], with any arguments after the address. */
 static const struct runtime_frees of_free[] = { { .name = "free" },
 						{ .name = "cfree" },
 						{ .name = "free_sized" },
@@ -55,22 +55,22 @@ const struct runtime_allocator alloc_malloc = { .functions = of_malloc,
 						.exported = true };
 
 struct found {
-	const struct elf_file *file; /* that has the code */
+	const struct elf_file *file; /* file with the code */
 	const struct runtime_allocator *allocator;
 	struct alloc_site *sites;
 	size_t n;
-	bool first; /* the first function of the list is there, which makes it an allocator */
+	bool first; /* the first function of the list exists, so the file has an allocator */
 	size_t at_first;
-	bool is_glibc; /* of which it is known what calls what */
-	bool frees;    /* what frees is wanted, not what allocates */
+	bool is_glibc; /* the library is glibc, whose internal calls are documented by `nests` */
+	bool frees;    /* search for functions that free instead of those that allocate */
 	bool prefixed; /* only names with a prefix are those of an allocator */
 };
 
-/* jemalloc's functions, or mimalloc's, in a program that has them for its own use: by configuration
- * and in Redis, in Rust (tikv-jemallocator), by their own names. */
+/* Prefixes of the functions of jemalloc or mimalloc in a program that contains them: by
+ * configuration and in Redis, in Rust (tikv-jemallocator), by their own names. */
 static const char *const prefixes[] = { "je_", "_rjem_", "mi_" };
 
-/* The name without such a prefix; NULL: it has none. */
+/* Returns the name without such a prefix; NULL: it has none. */
 static const char *without_prefix(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
@@ -91,7 +91,7 @@ static const struct runtime_allocates *find(const struct runtime_allocates *list
 	return NULL;
 }
 
-/* Returns its place. */
+/* Returns the index of the site. */
 static size_t add(struct found *found, const struct alloc_site *site)
 {
 	size_t i = 0;
@@ -123,9 +123,9 @@ static size_t add_function(struct found *found, const struct runtime_allocates *
 	return add(found, &site);
 }
 
-/* glibc's free begins with "test %rdi, %rdi; je", which the kernel would have to single-step: ten
- * times as expensive as the push behind it, where the argument and the stack pointer are still
- * what they were, and where freeing nothing does not come by. */
+/* Returns the address to probe in a function that frees. glibc's free begins with "test %rdi, %rdi;
+ * je", which the kernel would have to single-step. That costs ten times as much as the push after
+ * it. There, argument and stack pointer are unchanged, and free(NULL) does not reach it. */
 static uint64_t skip_null_check(const struct elf_file *file, uint64_t vaddr)
 {
 	static const uint8_t marker[] = { 0xf3, 0x0f, 0x1e, 0xfa }, test[] = { 0x48, 0x85, 0xff };
@@ -271,7 +271,8 @@ size_t alloc_sites__find(const struct elf_file *file, const struct runtime_alloc
 	struct found found = { .allocator = allocator, .sites = ret };
 
 	search_all(&found, file);
-	/* The one that is called most gets its probe last: attaching takes the kernel its time. */
+	/* Move the most frequent function to the end, to get its probe last: attaching takes the
+	 * kernel time. */
 	if (found.first && found.n)
 		swap(&ret[found.at_first], &ret[found.n - 1]);
 	for (size_t i = 0; allocator == &alloc_malloc && !found.is_glibc && i < found.n; i++) {

@@ -13,15 +13,15 @@
 #include "core/kernel/cpu_clock.h"
 #include "core/kernel/kernel_part.h"
 
-#define TICK_NS	 100000 /* one or two in each window */
-#define CPUS_MAX 8	/* what holds on these holds on all; switching them on takes its time */
+#define TICK_NS	 100000 /* one or two ticks in each window */
+#define CPUS_MAX 8	/* the cost on these holds for all CPUs; switching ticks on takes time */
 
 struct alloc_threads {
 	struct bpf_object *object;
 	const struct bpf_program *program;
-	struct bpf_link *visits; /* an iterator over all threads, ... */
+	struct bpf_link *visits; /* an iterator over all threads ... */
 	struct bpf_link *of_process;
-	pid_t pid; /* ... over those of this process; 0: none was asked for */
+	pid_t pid; /* ... one over the threads of this process; 0: none yet */
 	struct bpf_link *links[CPUS_MAX];
 	int fds[CPUS_MAX];
 	int n;
@@ -53,7 +53,7 @@ static int attach(struct alloc_threads *threads, struct err *err)
 		       : err__set(err, -errno, "cannot look at all threads: %s", strerror(errno));
 }
 
-/* The link of the process's; of all, if there is none. */
+/* Returns the iterator over the threads of the process, or over all threads if there is none. */
 static const struct bpf_link *visits_of(struct alloc_threads *threads, pid_t pid)
 {
 	union bpf_iter_link_info info = { .task.pid = pid };
@@ -74,7 +74,7 @@ void alloc_threads__visit(struct alloc_threads *threads, pid_t pid)
 	int fd = bpf_iter_create(bpf_link__fd(visits_of(threads, pid)));
 	char nothing[64];
 
-	/* It writes nothing. */
+	/* The program writes nothing. */
 	while (fd >= 0 && read(fd, nothing, sizeof(nothing)) < 0 &&
 	       (errno == EAGAIN || errno == EINTR))
 		;
@@ -82,7 +82,7 @@ void alloc_threads__visit(struct alloc_threads *threads, pid_t pid)
 }
 
 #define ROUNDS 5
-#define STEPS  1000000 /* a millisecond or two */
+#define STEPS  1000000 /* 1 or 2 ms */
 
 static double time_steps(void)
 {
@@ -94,7 +94,7 @@ static double time_steps(void)
 	return thread_cpu_ns() - began_ns;
 }
 
-/* The least of some rounds: what else happens meanwhile takes time, too. */
+/* Takes the minimum of several rounds, as other activity takes time, too. */
 static void measure_tick(struct alloc_threads *threads)
 {
 	double without = time_steps(), with = 0, ns;

@@ -19,14 +19,14 @@
 #include "core/kernel/uprobe_multi.h"
 #include "probes/probe_set.h"
 
-#define ASSUMED_NS 1000 /* of a hit, where that cannot be measured */
-#define PROGRAM_NS 500	/* of that, what alloc_on_call takes, until it is known */
+#define ASSUMED_NS 1000 /* cost of a hit, if it cannot be measured */
+#define PROGRAM_NS 500	/* the part of it for alloc_on_call, until measured */
 
-/* A probe is taken out at once, but the kernel waits for some 30 ms then: meanwhile others open
- * windows. */
+/* Number of watchers. A probe is removed at once, but the kernel then waits for about 30 ms;
+ * meanwhile other watchers open windows. */
 #define WATCHERS 3
 
-/* The processes that are watched; the only one is -1: all that map the files. */
+/* The watched processes. A single -1 stands for all processes that map the files. */
 struct watched {
 	pid_t pids[PROBE_SET_MEMBERS_MAX];
 	size_t n;
@@ -37,49 +37,49 @@ struct watcher {
 	pthread_t thread;
 	bool started;
 	struct probe_links *links;
-	uint64_t number;	    /* of its link: ALLOC_LINK */
-	struct probe_point *points; /* copy of the watch's, with this link's cookies */
+	uint64_t number;	    /* number of the link: ALLOC_LINK */
+	struct probe_point *points; /* copy of the watch's points, with this link's cookies */
 	size_t cap_points;
-	struct watched watched; /* copy of the watch's */
+	struct watched watched; /* copy of the watch's processes */
 };
 
 /* The session's loop takes the lock in every round, and must not wait for a window, which takes up
- * to WINDOW_HELD_MAX_NS. So one watcher at a time claims `busy` for a window and holds the lock
- * only while it copies or publishes. The watcher alone then uses the kernel half's alloc_window,
- * `before`, `per_cpu` and `threads`, and it alone attaches `links` when all calls are watched
- * again. The loop changes these while nobody is busy. */
+ * to WINDOW_HELD_MAX_NS. So one watcher at a time claims `busy` for a window, and holds the lock
+ * only while it copies or publishes. Only that watcher uses the kernel half's alloc_window,
+ * `before`, `per_cpu` and `threads`. Only it attaches `links` when all calls are watched again. The
+ * loop changes these while no watcher is busy. */
 
 struct alloc_watch {
 	struct event *event;
-	pthread_mutex_t lock; /* for all of this but what `busy` covers */
+	pthread_mutex_t lock; /* protects all members that `busy` does not cover */
 	pthread_cond_t wake;
 	bool over;
 	bool busy;	/* a watcher has a window open */
-	struct err err; /* of a watcher */
+	struct err err; /* error of a watcher */
 	int ret;
 
-	/* --- where they are attached --- */
+	/* --- attachment --- */
 	struct probe_point *points;
 	size_t n_points, cap_points;
-	struct probe_links *links; /* while all is watched; their number is 0 */
+	struct probe_links *links; /* used while all calls are watched; their link number is 0 */
 	bool attached;
 	struct watched watched;
 
-	/* --- what that costs --- */
+	/* --- cost --- */
 	double percent;
-	int stats_fd; /* the kernel keeps statistics while it is open; -1: there is no limit */
+	int stats_fd; /* the kernel updates statistics while it is open; -1: no limit */
 	double trap_ns, carried_ns;
-	uint64_t runs, run_ns; /* of the program, up to the last look */
+	uint64_t runs, run_ns; /* runs of the program at the last check */
 
-	/* --- in windows --- */
+	/* --- windows --- */
 	struct windows windows;
 	struct watcher watchers[WATCHERS];
 	struct alloc_threads *threads;
-	struct alloc_sums before, *per_cpu; /* up to the last window; room to read them */
+	struct alloc_sums before, *per_cpu; /* sums at the last window; buffer to read sums */
 	int sums_fd, n_cpus;
 };
 
-/* --- where --- */
+/* --- attachment --- */
 
 static int attach(const struct alloc_watch *watch, struct probe_links *links, uint64_t number,
 		  const struct watched *watched, struct probe_point *points, size_t n,
@@ -92,7 +92,7 @@ static int attach(const struct alloc_watch *watch, struct probe_links *links, ui
 	for (size_t i = 0; !ret && i < watched->n; i++) {
 		ret = probe_links__attach(links, watch->event->program, watched->pids[i], points, n,
 					  err);
-		if (ret == -ESRCH && watched->pids[i] > 0) /* it has just ended */
+		if (ret == -ESRCH && watched->pids[i] > 0) /* it just ended */
 			ret = 0;
 	}
 	return ret;
@@ -111,7 +111,7 @@ int alloc_watch__add(struct alloc_watch *watch, const struct probe_point *points
 	} else {
 		memcpy(watch->points + first, points, n * sizeof(*points));
 		watch->n_points += n;
-		/* Else with the next window, or by the watcher that ends the last one. */
+		/* otherwise the next window attaches them, or the watcher that ends the last one */
 		if (watch->windows.open_always && !watch->busy)
 			ret = attach(watch, watch->links, 0, &watch->watched, watch->points + first,
 				     n, err);
@@ -134,12 +134,12 @@ static size_t find(const struct watched *watched, pid_t pid)
 	return i;
 }
 
-/* Detached first: no hit counts twice. */
+/* Watches all processes. Detaches first, so that no hit counts twice. */
 static int go_everywhere(struct alloc_watch *watch, struct err *err)
 {
 	watch->watched = (struct watched) { { -1 }, 1 };
 	if (!watch->windows.open_always || watch->busy)
-		return 0; /* with the next window, or by the watcher that ends the last one */
+		return 0; /* the next window attaches them, or the watcher that ends the last one */
 	probe_links__detach(watch->links);
 	return attach(watch, watch->links, 0, &watch->watched, watch->points, watch->n_points, err);
 }
@@ -187,15 +187,15 @@ void alloc_watch__leave(struct alloc_watch *watch, pid_t pid)
 	pthread_mutex_unlock(&watch->lock);
 }
 
-/* Its threads alone are to be visited; -1: those of all processes. */
+/* Returns the only process whose threads must be visited; -1: all processes. */
 static pid_t only_process(const struct alloc_watch *watch)
 {
 	return watch->watched.n == 1 ? watch->watched.pids[0] : -1;
 }
 
-/* --- what it costs --- */
+/* --- cost --- */
 
-/* What hits have cost since the last time. */
+/* Returns the cost of hits since the last call. */
 static double spent_ns(struct alloc_watch *watch)
 {
 	struct bpf_prog_info info = {};
@@ -214,7 +214,7 @@ static double spent_ns(struct alloc_watch *watch)
 
 void alloc_watch__begin_limit(struct alloc_watch *watch, double percent)
 {
-	/* The last one is called most. */
+	/* the last point is the most frequent one */
 	enum trap_kind trap = probe_point__trap(&watch->points[watch->n_points - 1]);
 	struct trap_costs costs = {};
 	struct err ignored = {};
@@ -233,7 +233,7 @@ void alloc_watch__begin_limit(struct alloc_watch *watch, double percent)
 
 /* --- windows --- */
 
-/* Since the last time, and of the window with that number what probes took of a thread. */
+/* Reads the sums, with the time that probes took from a thread in window number @window. */
 static void read_sums(struct alloc_watch *watch, uint64_t window, struct alloc_sums *ret)
 {
 	uint64_t *sums = (uint64_t *)ret, *cpu;
@@ -281,7 +281,7 @@ static void visit(struct alloc_watch *watch, enum alloc_visit visit)
 	alloc_threads__visit(watch->threads, only_process(watch));
 }
 
-/* Until each thread has had its share. */
+/* Waits until each thread has had its share of the window. */
 static void hold(struct alloc_watch *watch, uint64_t window, uint64_t width_ns)
 {
 	uint64_t from_ns = now_ns(), step_ns = width_ns;
@@ -297,7 +297,7 @@ static void hold(struct alloc_watch *watch, uint64_t window, uint64_t width_ns)
 		 now_ns() < from_ns + WINDOW_HELD_MAX_NS);
 }
 
-/* Nothing counts until the window is open. */
+/* Prepares the window; no call counts before it is opened. */
 static void prepare(struct alloc_watch *watch, uint64_t number, uint64_t link)
 {
 	volatile struct alloc_window *window = kernel_half__alloc_window(watch->event->half);
@@ -312,7 +312,7 @@ static void prepare(struct alloc_watch *watch, uint64_t number, uint64_t link)
 	window->period = windows__period(&watch->windows, ALLOC_PERIOD_MAX);
 }
 
-/* Copies the points from number @first on. Returns how many, or -ENOMEM. The lock is held. */
+/* Copies the points from number @first. Returns their number, or -ENOMEM. The lock must be held. */
 static ssize_t copy_points(const struct alloc_watch *watch, size_t first, struct watcher *watcher)
 {
 	size_t n = watch->n_points - first;
@@ -324,8 +324,8 @@ static ssize_t copy_points(const struct alloc_watch *watch, size_t first, struct
 	return n;
 }
 
-/* Attaches all points for good, also those that are added meanwhile, in all processes. The lock is
- * held, but for the time of attaching. */
+/* Attaches all points permanently, including points that are added meanwhile, in all processes. The
+ * lock must be held; it is released during the attachment. */
 static int attach_always(struct alloc_watch *watch, struct watcher *watcher, struct err *err)
 {
 	size_t first = 0;
@@ -340,7 +340,7 @@ static int attach_always(struct alloc_watch *watch, struct watcher *watcher, str
 		pthread_mutex_unlock(&watch->lock);
 		ret = attach(watch, watch->links, 0, &watcher->watched, watcher->points, n, err);
 		pthread_mutex_lock(&watch->lock);
-		/* A process has joined meanwhile, or all have. */
+		/* A process joined meanwhile, or all processes are watched now. */
 		if (!ret && memcmp(&watcher->watched, &watch->watched, sizeof(watch->watched))) {
 			probe_links__detach(watch->links);
 			first = 0;
@@ -349,7 +349,7 @@ static int attach_always(struct alloc_watch *watch, struct watcher *watcher, str
 	return ret;
 }
 
-/* Returns what was seen in the window. The lock is not held. */
+/* Opens and closes a window. Returns the calls that it saw in *@ret. The lock must not be held. */
 static void watch_open(struct alloc_watch *watch, uint64_t number, uint64_t width_ns,
 		       bool *ret_opened, struct alloc_sums *ret)
 {
@@ -364,7 +364,7 @@ static void watch_open(struct alloc_watch *watch, uint64_t number, uint64_t widt
 	take_sums(watch, number, ret);
 }
 
-/* The lock is held on entry and on return, and the caller is the one that is busy. */
+/* Watches one window. The lock is held on entry and on return, and the caller must own `busy`. */
 static int watch_window(struct alloc_watch *watch, struct watcher *watcher, struct err *err)
 {
 	volatile struct alloc_window *window = kernel_half__alloc_window(watch->event->half);
@@ -398,8 +398,8 @@ static int watch_window(struct alloc_watch *watch, struct watcher *watcher, stru
 	return ret;
 }
 
-/* The lock is held. Returns false if the watcher has waited for something that may have happened.
- */
+/* Claims a window that is due. Returns false if the watcher waited instead; the state may have
+ * changed meanwhile. The lock must be held. */
 static bool claim_window(struct alloc_watch *watch)
 {
 	struct timespec next = { watch->windows.next_ns / NSEC_PER_SEC,
@@ -426,7 +426,7 @@ static void *watch_windows(void *arg)
 	int ret;
 
 	prctl(PR_SET_TIMERSLACK, 1);
-	setpriority(PRIO_PROCESS, 0, -20); /* probes cost others while it waits for its turn */
+	setpriority(PRIO_PROCESS, 0, -20); /* a late watcher costs others */
 	pthread_mutex_lock(&watch->lock);
 	while (!watch->over && !watch->ret) {
 		if (!claim_window(watch))
@@ -448,7 +448,7 @@ static void *watch_windows(void *arg)
 	return NULL;
 }
 
-/* The first time that it has to be. */
+/* Starts the watchers when they are first needed. */
 static int start_watchers(struct alloc_watch *watch, struct err *err)
 {
 	int n = uprobe_multi__is_set(watch->event->program) ? WATCHERS : 1, ret = 0;
@@ -517,7 +517,7 @@ int alloc_watch__keep(struct alloc_watch *watch, struct err *err)
 	return ret;
 }
 
-/* --- life --- */
+/* --- creation and destruction --- */
 
 int alloc_watch__new(struct event *event, bool everywhere, struct alloc_watch **ret,
 		     struct err *err)

@@ -5,8 +5,8 @@
 
 #include "core/base/util.h"
 
-#define NORMAL_95 1.96 /* standard deviations, for 95 of 100 */
-#define AVERAGED  16   /* windows, for what the next one will be like */
+#define NORMAL_95 1.96 /* standard deviations for a probability of 95 % */
+#define AVERAGED  16   /* windows in the averages that predict the next one */
 
 void windows__init(struct windows *windows, double percent, unsigned n_cpus, double assumed_ns,
 		   uint64_t seed, uint64_t now_ns)
@@ -30,7 +30,7 @@ static void fill(struct windows *windows, double spent_ns, uint64_t now_ns)
 	windows->filled_ns = now_ns;
 }
 
-/* 0.5 to 1.5 times the average: splitmix64. */
+/* Draws a gap of 0.5 to 1.5 times the average, by splitmix64. */
 static uint64_t draw_gap(struct windows *windows)
 {
 	uint64_t x = windows->seed += 0x9e3779b97f4a7c15;
@@ -46,7 +46,7 @@ static void average(double *of, double value, uint64_t n)
 	*of += (value - *of) / min_of(max_of(n, 1U), (uint64_t)AVERAGED);
 }
 
-/* The average gap that keeps the budget; what is overdrawn is paid back over some windows. */
+/* Computes the average gap that fits the budget. A debt is repaid over about eight windows. */
 static void plan(struct windows *windows)
 {
 	double debt = windows->left_ns < 0 ? -windows->left_ns / 8 : 0;
@@ -66,7 +66,7 @@ bool windows__spend(struct windows *windows, double ns, uint64_t now_ns)
 	if (windows->left_ns >= 0)
 		return false;
 	windows->open_always = false;
-	windows->left_ns = 0; /* what came at once is no debt of the windows */
+	windows->left_ns = 0; /* a burst is not a debt of the windows */
 	plan(windows);
 	windows->next_ns = now_ns + draw_gap(windows) / 2;
 	windows->had_before = false;
@@ -98,10 +98,10 @@ static void add(struct alloc_sums *sums, const struct alloc_sums *seen)
 	sums->own_ticks += seen->own_ticks;
 }
 
-/* The estimate is a ratio: so many bytes in so much of life, times all life. A window is off by
- * what it tells of more than that life would have. The variance of the sum, if what is sampled
- * changes slowly and the rest is noise around it: half of the squared differences of neighbours, as
- * for systematic samples. */
+/* Adds a window to the estimate, which is a ratio: bytes per life of threads, times all life. The
+ * deviation of a window is the difference between its value and the value that its life would have.
+ * The variance of the sum assumes that the rate changes slowly, with noise around it. It is half of
+ * the sum of squared differences of neighbours, as for systematic samples. */
 static void estimate(struct windows *windows, const struct alloc_sums *seen, double times,
 		     double life_ns)
 {
@@ -120,7 +120,7 @@ static void estimate(struct windows *windows, const struct alloc_sums *seen, dou
 	windows->had_before = true;
 }
 
-/* The next one's: so that no thread is cut off. */
+/* Adapts the width of the next window, so that no thread is cut off. */
 static void fit(struct windows *windows, uint64_t lost_ns)
 {
 	if (lost_ns >= WINDOW_LOST_MAX_NS)
@@ -176,7 +176,7 @@ uint64_t windows__period(const struct windows *windows, uint64_t period)
 	return period <= 1 ? period : max_of(min_of(wanted, (double)period), 1.0);
 }
 
-/* The relative error of the share of ticks that are within the probe. */
+/* Returns the relative error of the fraction of ticks in the probe. */
 static double cost_error(const struct windows *windows)
 {
 	uint64_t n = ticks(windows);
@@ -187,8 +187,8 @@ static double cost_error(const struct windows *windows)
 		    WINDOW_COST_ERROR * WINDOW_COST_ERROR);
 }
 
-/* Student's t for 95 %, to the first order of 1/n (Cornish and Fisher); of windows that tell of
- * unequal lives, so many equal ones would tell as much (Kish). */
+/* Returns Student's t for 95 %, to the first order of 1/n (Cornish and Fisher). Windows with
+ * unequal lives count as the number of equal ones with the same information (Kish). */
 static double deviations(const struct windows *windows)
 {
 	double n = windows->life_ns * windows->life_ns / windows->squared_life;
@@ -198,7 +198,7 @@ static double deviations(const struct windows *windows)
 
 double windows__margin(const struct windows *windows)
 {
-	/* What an eighth of the cost changes, of which its error is a part. */
+	/* The change for an eighth of the cost; the cost's error is a part of the cost. */
 	double by_cost = 8 * (windows->bytes - windows->less_bytes) * cost_error(windows);
 	double by_chance;
 

@@ -8,93 +8,94 @@
 
 #include "bpf/alloc.h"
 
-/* Watching all of the time, or, where that costs too much, in short windows at random times, each
- * of which stands for the time around it. Pure: it is told the time, what was spent and what was
- * seen (docs/decisions/0021-windows-by-the-programs-time.md).
+/* Watches calls permanently, or, if that costs too much, in short windows at random times, each of
+ * which stands for the time around it. Pure: the caller passes times, costs and sums
+ * (docs/decisions/0021-windows-by-the-programs-time.md).
  *
- * Samples of allocations need no pairs, unlike shadow stacks (docs/decisions/0018): a window is a
- * fair sample if when it comes does not depend on what the program does in it. So the time to the
- * next one is drawn before it opens. It tells of the life that threads have had since the last one,
- * and each of them has the same of it in the window. */
+ * Samples of allocations need no pairs, unlike shadow stacks (docs/decisions/0018). A window is a
+ * fair sample if its time does not depend on the program's behaviour in it. So the time of the next
+ * window is drawn before this one opens. A window represents the life of threads since the last
+ * window, and each thread has the same part of its life in the window. */
 
-/* What a window is wide: of a thread's life, without what probes take of it. Short, so that the
- * program notices little: one that sleeps and works by turns has not begun to catch up, and few
- * threads lose their CPU. */
+/* Width of a window, in time of a thread's life, without the time of probes. It is short, so that
+ * the program changes little: a program that alternates between sleep and work does not yet catch
+ * up, and few threads lose their CPU. */
 #define WINDOW_WIDTH_NS	    100000ULL
 #define WINDOW_WIDTH_MIN_NS 5000ULL
-/* Probes may take so much of a thread in one; more has windows become narrower. */
+/* maximum time of probes in a thread of one window; beyond that, windows become narrower */
 #define WINDOW_LOST_MAX_NS  1000000ULL
-/* Threads that had to give way get their share if it takes no longer. */
+/* maximum time to wait until preempted threads have their share */
 #define WINDOW_HELD_MAX_NS  100000000ULL
 
 #define WINDOW_GAP_MIN 10000000ULL    /* 10 ms, on average */
 #define WINDOW_GAP_MAX 10000000000ULL /* 10 s */
 
-/* Samples that a window should have: as they take time, too. */
+/* target number of samples in a window, as samples take time, too */
 #define WINDOW_SAMPLES 24
 
-/* What a hit takes is believed from so many ticks on; until then within so much of itself. */
+/* Number of ticks from which the measured cost of a hit is used; before, the assumed cost has an
+ * error of WINDOW_ASSUMED_ERROR. */
 #define WINDOW_TICKS_MIN     30
 #define WINDOW_ASSUMED_ERROR 0.3
-#define WINDOW_COST_ERROR    0.03 /* at best: caches are colder after a hit */
+#define WINDOW_COST_ERROR    0.03 /* minimum: caches are colder after a hit */
 
 struct windows {
-	double rate;	    /* ns of CPU time that may be spent in a ns; 0: no limit */
-	double left_ns;	    /* of the budget, at most a second's worth */
+	double rate;	    /* CPU time that may be spent, ns per ns; 0: no limit */
+	double left_ns;	    /* rest of the budget, at most that of 1 s */
 	uint64_t filled_ns; /* CLOCK_MONOTONIC, as all times here */
 	bool open_always;
 	uint64_t seed;
-	uint64_t next_ns; /* when the next window is due */
-	double gap_ns;	  /* on average, as the cost of windows has it */
-	double spent_ns;  /* by a window, on average of the last ones */
+	uint64_t next_ns; /* time of the next window */
+	double gap_ns;	  /* average gap, which follows from the cost of windows */
+	double spent_ns;  /* average cost of recent windows */
 	uint64_t width_ns;
 
-	/* --- what was seen --- */
+	/* --- sums --- */
 	uint64_t n, began_ns;
-	uint64_t n_met;		/* of them that had a thread */
-	uint64_t always_ns;	/* in which all was watched */
-	struct alloc_sums sums; /* in all windows */
-	double assumed_ns;	/* of a hit, until it is known better */
-	/* Each times what its window stood for: the samples' bytes, calls, bytes of all calls, the
-	 * same if a hit took a little less; and the life of threads. */
+	uint64_t n_met;		/* windows that had a thread */
+	uint64_t always_ns;	/* time in which all calls were watched */
+	struct alloc_sums sums; /* sums of all windows */
+	double assumed_ns;	/* cost of a hit, until it is measured */
+	/* Sums over windows, each times the window's weight: the samples' bytes, calls, bytes of
+	 * all calls, bytes if a hit cost an eighth less; and the life of threads. */
 	double value, calls, bytes, less_bytes, life_ns;
-	double off_before; /* of the window before */
+	double off_before; /* deviation of the previous window */
 	bool had_before;
 	double variance;
-	double squared_life;			   /* the sum of squares of what windows tell of */
-	double bytes_per_window, calls_per_window; /* on average of the last ones, ... */
-	uint64_t n_averaged;			   /* which are so many */
+	double squared_life;			   /* sum of squares of the lives of windows */
+	double bytes_per_window, calls_per_window; /* averages of recent windows ... */
+	uint64_t n_averaged;			   /* ... and the number of windows in them */
 };
 
-/* `assumed_ns`: what a hit takes. */
+/* @assumed_ns: initial cost of a hit. */
 void windows__init(struct windows *windows, double percent, unsigned n_cpus, double assumed_ns,
 		   uint64_t seed, uint64_t now_ns);
 
-/* While all is watched: so much was spent since the last call. True: it is too much, so that
- * windows begin. */
+/* Adds @ns that were spent since the last call, while all calls are watched. Returns true if that
+ * exceeds the limit: windows then begin. */
 bool windows__spend(struct windows *windows, double ns, uint64_t now_ns);
 
-/* Is one due? */
+/* Returns true if a window is due. */
 bool windows__is_due(const struct windows *windows, uint64_t now_ns);
 
-/* One opens. */
+/* Opens a window. */
 void windows__open(struct windows *windows, uint64_t now_ns);
 
-/* It is over, has cost so much, and this was seen in it (of `lost_ns` the most of a thread); it
- * counts `times`, and tells of so much life. True: that is little by now, so that all can be
- * watched again. */
+/* Closes a window that cost @spent_ns and saw @seen, where `lost_ns` is the maximum of all threads.
+ * It has the weight @times and represents @life_ns. Returns true if the cost is now low enough to
+ * watch all calls again. */
 bool windows__close(struct windows *windows, double spent_ns, const struct alloc_sums *seen,
 		    double times, double life_ns, uint64_t now_ns);
 
-/* What a hit takes of its thread, from the ticks of the clock within windows. */
+/* Returns the time that a hit takes from its thread, by the clock's ticks within windows. */
 double windows__cost_ns(const struct windows *windows);
 
-/* The period of samples in the next window, if `period` is wanted of all bytes together. */
+/* Returns the period of samples in the next window; @period is the user's period for all bytes. */
 uint64_t windows__period(const struct windows *windows, uint64_t period);
 
-/* How much `value` may be wrong by, as a share of it, in 95 of 100 cases: from
- * the differences of windows that follow each other, of which there may be few, and from what is
- * not known of the cost of a hit. Below 0: not known yet. */
+/* Returns the relative error of `value` with a probability of 95 %. It combines the differences
+ * between neighbouring windows, of which there may be few, with the uncertainty of the cost of a
+ * hit. Negative: not available yet. */
 double windows__margin(const struct windows *windows);
 
 #endif

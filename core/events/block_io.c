@@ -7,7 +7,7 @@
 #include "core/base/util.h"
 #include "core/events/duration.h"
 
-/* How long block devices take, by who has asked them (bpf/block_io.bpf.c). */
+/* The time that block devices take, by the requesting stack (bpf/block_io.bpf.c). */
 
 static const struct chain_program programs[] = { { CHAIN_TRACEPOINT, "block_io_queue" },
 						 { CHAIN_TRACEPOINT, "block_io_split" },
@@ -15,7 +15,8 @@ static const struct chain_program programs[] = { { CHAIN_TRACEPOINT, "block_io_q
 						 { CHAIN_TRACEPOINT, "block_io_bio_done" },
 						 {} };
 
-/* What runs them. The beginning comes last: what begins is to be seen when it ends. */
+/* The tracepoints of the programs. The start of requests is attached last, so that each end of a
+ * request is seen. */
 static const struct {
 	int program;
 	const char *tracepoint;

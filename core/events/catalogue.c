@@ -34,7 +34,7 @@ static int add(struct catalogue *catalogue, const char *name, const char *unit, 
 	return line.name && line.help ? 0 : -ENOMEM;
 }
 
-/* --- kinds, and what perf counts --- */
+/* --- kinds, and events that perf counts --- */
 
 static int add_counted(struct catalogue *catalogue)
 {
@@ -58,7 +58,7 @@ static int add_kinds(struct catalogue *catalogue)
 		char name[EVENT_NAME_BYTES];
 
 		if (kind == &event_fault || kind == &event_software || kind == &event_pmu)
-			continue; /* each of its names is a line */
+			continue; /* each of its names has a line */
 		if (catalogue->no_kprobes &&
 		    (kind == &event_kprobe || kind == &event_kretprobe || kind == &event_fentry))
 			continue;
@@ -70,7 +70,7 @@ static int add_kinds(struct catalogue *catalogue)
 
 /* --- tracepoints --- */
 
-/* A type as in C, as far as that is simple. */
+/* Writes a type in C, unless it is complicated. */
 static void write_type(const struct btf *btf, uint32_t id, int depth, char *ret)
 {
 	const struct btf_type *type = btf__type_by_id(btf, id);
@@ -115,8 +115,8 @@ static void write_arguments(const struct btf *btf, const char *tracepoint, char 
 	}
 }
 
-/* The kernel's types do not tell the subsystem, nor does -e ask for the right one: mostly it is
- * what the name begins with. */
+/* Writes a tracepoint's name with a subsystem, mostly the first word of the name. The kernel's
+ * types do not have the subsystem, and -e accepts any. */
 static void write_name(const char *tracepoint, char *ret, size_t size)
 {
 	int len = strcspn(tracepoint, "_");
@@ -177,7 +177,7 @@ static int add_mapped(struct catalogue *catalogue, uint32_t pid,
 	struct elf_file *file = NULL;
 
 	if (fd < 0 || elf_file__open(fd, mapping->path, &file, NULL))
-		return 0; /* braid probes says what cannot be read */
+		return 0; /* `braid probes` reports unreadable files */
 	if (!usdt__read(file, &sites, NULL))
 		ret = add_sites(catalogue, mapping->path, &sites);
 	usdt_sites__done(&sites);
@@ -185,7 +185,7 @@ static int add_mapped(struct catalogue *catalogue, uint32_t pid,
 	return ret;
 }
 
-/* Of the kernel's, which are many and come last. */
+/* Returns true for the kernel's tracepoints, which are many and come last. */
 static bool is_tracepoint(const char *name)
 {
 	return !strncmp(name, "tracepoint:", 11) && strncmp(name, "tracepoint:SYS", 14) != 0;
@@ -208,7 +208,8 @@ static void drop(struct catalogue_line *line)
 	free(line->help);
 }
 
-/* A probe has several sites, and a file several mappings. */
+/* Sorts the lines and removes duplicates: a probe has several sites, and a file several
+ * mappings. */
 static void sort(struct catalogue *catalogue)
 {
 	size_t n = 0;

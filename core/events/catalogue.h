@@ -9,10 +9,10 @@
 #include "core/base/err.h"
 #include "core/events/nearest.h"
 
-/* The events that this machine has, for people. */
+/* The events of this machine, for users. */
 
 struct catalogue_line {
-	char *name; /* as -e takes it; what is in capitals is to be filled in */
+	char *name; /* syntax for -e; words in capitals are placeholders */
 	const char *unit;
 	char *help; /* for tracepoints: their arguments */
 };
@@ -20,22 +20,22 @@ struct catalogue_line {
 struct catalogue {
 	struct catalogue_line *list; /* sorted by name, tracepoints at the end */
 	size_t n, cap;
-	bool no_pmu;	 /* what CPUs count is left out: there is nothing to count it */
-	bool no_kprobes; /* functions of the kernel are */
+	bool no_pmu;	 /* without hardware counters, which the machine does not have */
+	bool no_kprobes; /* without functions of the kernel */
 };
 
-/* Everything but the probes of programs. Tracepoints are left out where the kernel's types cannot
- * be read. -ENOMEM. */
+/* Reads all events except the probes of programs. Leaves out tracepoints if the kernel's types are
+ * unreadable. Returns 0 or -ENOMEM. */
 int catalogue__read(struct catalogue *ret, struct err *err);
 
-/* The USDT probes of a process. -ESRCH, -ENOMEM, ... */
+/* Reads the USDT probes of a process. Returns 0, -ESRCH, -ENOMEM, ... */
 int catalogue__read_process(uint32_t pid, struct catalogue *ret, struct err *err);
 
-/* Keeps those whose names hold `pattern`, or are as it says if it has one of *?[. Upper and lower
- * case are the same. */
+/* Filters by name: lines that contain @pattern, or that match it if it has one of *?[ in it. Case
+ * is ignored. */
 void catalogue__keep(struct catalogue *catalogue, const char *pattern);
 
-/* Of all names, and of the last parts of them, those that `wanted` may have meant. */
+/* Returns the names, or last parts of names, that are similar to @wanted. */
 struct nearest catalogue__nearest(const struct catalogue *catalogue, const char *wanted);
 
 void catalogue__done(struct catalogue *catalogue); /* idempotent */

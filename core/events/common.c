@@ -11,8 +11,7 @@
 #include "core/base/privilege.h"
 #include "core/events/duration.h"
 
-/* What kinds with a smallest interval, and with programs at tracepoints of their own, have in
- * common. */
+/* Functions for kinds with a minimum interval, and with programs at their own tracepoints. */
 
 int event__parse_minimum(struct event_spec *spec, const char *what, struct err *err)
 {
@@ -60,7 +59,7 @@ int event__open_statistics(struct event *event)
 	return -1;
 }
 
-/* For tests: as on a kernel without any tracepoint that a kind could do without. */
+/* for tests: simulates a kernel without the optional tracepoints */
 #define OLDER "BRAID_TEST_OLDER_KERNEL"
 
 static bool has_tracepoint(const char *name)

@@ -7,7 +7,7 @@
 #include "core/kernel/sample_rate.h"
 #include "core/kernel/varied_clock.h"
 
-/* Whatever a CPU executes, by its clock: the share of samples is the share of CPU time. */
+/* CPU time, by the clock of each CPU: the share of samples is the share of CPU time. */
 
 int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err)
 {
@@ -39,7 +39,7 @@ static int attach(struct event *event, const struct event_place *place, struct e
 	return event__attach_clock(event, event->program, err);
 }
 
-#define STOPPED_LEAST 0.005 /* of the time: less is not worth a sentence */
+#define STOPPED_LEAST 0.005 /* fraction of the time; less is not reported */
 
 static void note_stopped(struct event *event)
 {
@@ -64,7 +64,7 @@ int event__slow_clock(struct event *event, uint32_t slowdown)
 	return varied_clock__set_mean(event->own, event->period_ns * slowdown);
 }
 
-/* What perf calls it is the same here, as only targets are sampled. */
+/* Returns perf's names for the same event; braid samples only targets in any case. */
 static const char *other_name(size_t i)
 {
 	static const char *const names[] = { "cpu-clock", "task-clock", NULL };

@@ -19,7 +19,7 @@ int duration__parse(const char *text, uint64_t *ret_ns)
 	char *end;
 	double number;
 
-	if (!isdigit((unsigned char)*text)) /* strtod takes more than that */
+	if (!isdigit((unsigned char)*text)) /* strtod() accepts other texts, too */
 		return -EINVAL;
 	number = strtod(text, &end);
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {

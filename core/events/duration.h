@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* "250ns", "10us", "1.5ms", "2s" -> ns. -EINVAL: it is none, has no unit, or is too long. */
+/* Converts "250ns", "10us", "1.5ms" or "2s" to ns. Returns 0, or -EINVAL if @text is not a
+ * duration, has no unit, or exceeds one day. */
 int duration__parse(const char *text, uint64_t *ret_ns);
 
 #endif

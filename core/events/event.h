@@ -13,222 +13,224 @@
 #include "core/kernel/chain.h"
 #include "core/kernel/kernel_half.h"
 
-/* What a session samples. A kind of event is one file here, and one line of the table in events.c;
- * docs/internals/adding-an-event.md says how to write one. An event is a kind with its argument,
- * such as `tracepoint:sched:sched_switch`; the events of a session have numbers from 1, which
- * samples carry (rec_sample.event). */
+/* An event that a session samples. A kind of event is one file here, and one line of the table in
+ * events.c; docs/adding-an-event.md describes how to write one. An event is a kind with its
+ * argument, such as `tracepoint:sched:sched_switch`. The events of a session have numbers from 1,
+ * which samples carry (rec_sample.event). */
 
 #define EVENT_NAME_BYTES 512
 #define EVENT_NOTE_BYTES 400
 
 struct event_kind;
 
-/* An event that was asked for: a plain value. */
+/* The specification of an event: a plain value. */
 struct event_spec {
 	const struct event_kind *kind;
-	char name[EVENT_NAME_BYTES]; /* KIND or KIND:ARGUMENT: its name in recordings, too */
+	char name[EVENT_NAME_BYTES]; /* KIND or KIND:ARGUMENT; also the name in recordings */
 	/* The kind's `parse` sets these: */
-	uint64_t minimum; /* in the unit: what is less is not sampled */
-	uint32_t types;	  /* bit n: triggers of chain type n; 0: those of the kind's */
-	bool filtered;	  /* it has a filter of its arguments (core/events/filter.h) */
+	uint64_t minimum; /* smallest value that is sampled, in the kind's unit */
+	uint32_t types;	  /* bit n: triggers of chain type n; 0: the kind's type */
+	bool filtered;	  /* has a filter of its arguments (core/events/filter.h) */
 	bool interval;	  /* its value is the time since ... */
 	bool begins;	  /* ... a tracepoint */
-	bool functions;	  /* it has triggers at functions of the kernel */
+	bool functions;	  /* has triggers at functions of the kernel */
 	bool call;	  /* one end of an interval from the entry of a function to its return */
 };
 
-/* Of spec->name, the rest. -EINVAL and a sentence. */
+/* Sets the rest of @spec from its name. Returns 0, or -EINVAL with a message. */
 int event_spec__parse(struct event_spec *spec, struct err *err);
 
-#define EVENT_LATENCY ":latency:" /* between the two events of an interval */
+#define EVENT_LATENCY ":latency:" /* separates the two events of an interval */
 
-/* What is behind "KIND:"; "" where there is none. */
+/* Returns the text after "KIND:", or "". */
 const char *event__argument(const struct event_spec *spec);
 
-/* An event that is attached, or about to be. All that it has is file descriptors of this process:
- * however this ends, the kernel takes them back. */
+/* An event that is attached, or about to be. Its resources are file descriptors of this process, so
+ * that the kernel releases them however the process ends. */
 struct event {
 	struct event_spec spec;
 	uint32_t number;
 	struct kernel_half *half;
 	const struct bpf_program *program; /* takes the samples: the type's own trigger, or the
 					    * first of the kind's programs */
-	uint64_t period_ns;		   /* of timed events */
-	uint64_t period;		   /* of rated ones; 0: by their rate, ... */
-	uint32_t frequency_hz;		   /* ... which is this */
+	uint64_t period_ns;		   /* period of timed events */
+	uint64_t period;		   /* period of rated events; 0: by their rate, ... */
+	uint32_t frequency_hz;		   /* ... this one */
 	bool attached;
-	struct bpf_link **links; /* made with event__add_link; owned */
-	int *fds;		 /* of the perf events that these own; -1: none */
+	struct bpf_link **links; /* added by event__add_link(); owned */
+	int *fds;		 /* descriptors of the links' perf events; -1: none */
 	size_t n_links, cap_links;
-	struct probe_set *probes;    /* in programs and libraries; NULL: none */
-	uint64_t joined_changes;     /* tracker__changes() when `probes` was brought up to date, */
-	uint32_t joined_serial;	     /* and the last serial number of a process then */
-	uint64_t late_ns;	     /* the longest that a new process ran without its probes */
-	uint32_t n_late;	     /* such processes */
-	char late[300];		     /* the sentence about these; "": there were none */
-	bool by_process;	     /* probes are in processes that have joined, in no others */
-	uint64_t n_missed;	     /* processes that ended before they had probes */
-	char told[EVENT_NOTE_BYTES]; /* events__late() */
-	void *own;		     /* the kind's */
-	char caution[EVENT_NOTE_BYTES]; /* what the user should know from the start; "": nothing */
-	uint64_t n_left_out;		/* functions that alloc_codes had no room for */
-	char note[EVENT_NOTE_BYTES];	/* what it could not sample, and why; "": nothing */
-	double stopped;			/* part of the time in which the kernel stopped its clock */
-	uint64_t ended_ns;		/* it was given up at that time; 0: it was not */
+	struct probe_set *probes;	/* in programs and libraries; NULL: none */
+	uint64_t joined_changes;	/* tracker__changes() at the last update of `probes`, ... */
+	uint32_t joined_serial;		/* ... and the last serial number of a process then */
+	uint64_t late_ns;		/* longest time that a new process ran without its probes */
+	uint32_t n_late;		/* number of such processes */
+	char late[300];			/* message about such processes; "": none */
+	bool by_process;		/* probes are only in processes that joined */
+	uint64_t n_missed;		/* processes that ended before they had probes */
+	char told[EVENT_NOTE_BYTES];	/* result of events__late() */
+	void *own;			/* data of the kind */
+	char caution[EVENT_NOTE_BYTES]; /* warning for the user at the start; "": none */
+	uint64_t n_left_out;		/* functions for which alloc_codes had no room */
+	char note[EVENT_NOTE_BYTES];	/* losses, with the reason; "": none */
+	double stopped;			/* fraction of time in which the kernel stopped its clock */
+	uint64_t ended_ns;		/* time at which the limit ended the event; 0: not ended */
 };
 
-/* What an event may ask when it is attached. */
+/* the session's data for the attachment of events */
 struct tracker;
 struct images;
 struct event_place {
-	struct tracker *tracker;	       /* the targets, whose mappings are known */
-	const struct images *images;	       /* all files of code that were met so far */
-	const struct runtime *const *runtimes; /* all known, NULL-terminated */
-	bool waits;			       /* waiting is an event of the session */
-	bool locks;			       /* waiting for locks is */
-	double max_overhead_percent;	       /* that samples may cost; 0: no limit */
-	bool launched;			       /* the target is a command, which has just begun */
-	bool everywhere;		       /* targets are no certain processes (-a) */
+	struct tracker *tracker;	       /* the targets, with their mappings */
+	const struct images *images;	       /* all code files so far */
+	const struct runtime *const *runtimes; /* all runtimes, NULL-terminated */
+	bool waits;			       /* the session has an event of waiting */
+	bool locks;			       /* the session has an event of waiting for locks */
+	double max_overhead_percent;	       /* limit of the cost of samples; 0: none */
+	bool launched;			       /* the target is a command that has just started */
+	bool everywhere;		       /* targets are not individual processes (-a) */
 	bool force;			       /* return addresses may be replaced (--force) */
 };
 
 struct event_kind {
 	const char *name;
-	/* The i-th other one that it goes by, NULL after the last, and further ones that are no
-	 * fixed texts; both may be NULL. `parse` may tell them apart, or put the one name into
-	 * spec->name. */
+	/* Returns the @i-th alternative name, NULL after the last. is_name() accepts further names
+	 * that are not fixed texts. Both may be NULL. `parse` may distinguish the names, or
+	 * normalize spec->name. */
 	const char *(*other_name)(size_t i);
 	bool (*is_name)(const char *text, size_t len);
-	const char *argument; /* for people: "SYS:NAME"; NULL: it takes none */
-	const char *unit;     /* of its values: "samples", "ns", "bytes" or "count" */
+	const char *argument; /* for users: "SYS:NAME"; NULL: no argument */
+	const char *unit;     /* unit of its values: "samples", "ns", "bytes" or "count" */
 	const char *help;     /* one line */
-	enum chain_type type; /* of the BPF programs that such triggers run */
-	/* Those, if the type's own trigger will not do, which may be of several types; ended by one
-	 * without a name. They find the event's number in cfg_numbers, under `slot`. */
+	enum chain_type type; /* chain type of the BPF programs that its triggers run */
+	/* Programs to use instead of the type's own trigger, which may be of several types; ended
+	 * by an entry without a name. They find the event's number in cfg_numbers, under `slot`. */
 	const struct chain_program *programs;
-	/* Instead of those on kernels without the tracepoint `newest`; NULL: it needs none. */
+	/* Replacements on kernels without the tracepoint `newest`; NULL: none is required. */
 	const struct chain_program *older_programs;
 	const char *newest;
 	enum event_slot slot;
-	bool optional; /* it can be without its argument */
-	/* Values are lengths of intervals: of those that are short, what the budget allows
+	bool optional; /* the argument is optional */
+	/* Values are lengths of intervals. Short ones are sampled within the budget
 	 * (bpf/budget.bpf.h). */
 	bool intervals;
 	/* An occurrence is sampled when it begins, and its value follows (REC_VALUE). The totals of
-	 * the event's rests are sums of rec_sample.object instead. */
+	 * the event's rests are sums of rec_sample.object. */
 	bool pending;
-	const struct event_kind *contains; /* not beside that one in a session; NULL: none */
-	/* It comes by the clock, at session_opts.frequency_hz, and each sample's value is 1.
-	 * Else it occurs when it occurs: every period-th is sampled (-c), with that value. If it
-	 * `intervals`, too, the ticks are worth the time between them. */
+	const struct event_kind *contains; /* excludes that kind from the session; NULL: none */
+	/* The event occurs by the clock, at session_opts.frequency_hz, and each sample has the
+	 * value 1. With `intervals`, a tick has the value of the time between ticks. Other events
+	 * are sampled at each period-th occurrence (-c), with the period as the value. */
 	bool timed;
-	/* -c is an amount of its unit, which is sampled by it, not a number of occurrences. */
+	/* -c is an amount of the event's unit per sample, instead of a number of occurrences. */
 	bool by_value;
-	/* What is allocated is sampled, and counts if it is not freed until the end. */
+	/* Allocations are sampled, and count if they are not freed before the end. */
 	bool outstanding;
-	/* Samples are of what was not there before, or at the end: a recording makes sense from the
-	 * session's beginning to its end only. */
+	/* Samples describe changes since the start, or the state at the end, so a recording must
+	 * cover the whole session. */
 	bool whole;
-	/* It is counted by the kernel, by its rate (session_opts.frequency_hz) unless there is a
-	 * period (-c): whatever samples come are wanted, each with how many it stands for. */
+	/* The kernel counts it, and samples by its rate (session_opts.frequency_hz), or by a period
+	 * (-c). All samples are used, each with the number of occurrences that it stands for. */
 	bool rated;
-	/* It is in files that targets have mapped: attached when that is known. */
+	/* The event is in files that targets mapped: it is attached when they are found. */
 	bool mapped;
 
-	/* Is the spec's argument (event__argument) one of the kind? The text is any user's. May
-	 * change the name to what the event is to be called. -EINVAL with a sentence that tells
-	 * what is. NULL: any text will do. */
+	/* Checks the argument (event__argument()), which is any text from the user. May change the
+	 * event's name. Returns 0, or -EINVAL with a message about valid arguments. NULL: any text
+	 * is valid. */
 	int (*parse)(struct event_spec *spec, struct err *err);
 
-	/* Runs event->program at each occurrence from now on, in whatever process: the program
-	 * knows the targets. All or nothing. -EPERM, -ENOENT, ... with the way out in `err`. */
+	/* Runs event->program at each occurrence from now on, in any process; the program selects
+	 * targets. Attaches everything or nothing. Returns 0 or -EPERM, -ENOENT, ... with the
+	 * remedy in @err. */
 	int (*attach)(struct event *event, const struct event_place *place, struct err *err);
 
-	/* In each round while it is attached: in processes that are new. NULL: event->probes are,
-	 * if there are any. */
+	/* Called in each round while attached: attaches the event in new processes. NULL:
+	 * event->probes, if any, are attached there. */
 	int (*join)(struct event *event, const struct event_place *place, struct err *err);
 
-	/* Once a second while it is attached: in files that were met since, too. NULL: there is
-	 * nothing to do. */
+	/* Called once a second while attached: attaches the event in new files. NULL: nothing to
+	 * do. */
 	int (*follow)(struct event *event, const struct event_place *place, struct err *err);
-	/* The same for another's event: an interval that begins (`begins`), or else ends, at what
-	 * `at`, of this kind, says. NULL: intervals cannot. */
+	/* Attaches the start (@begins) or the end of another event's interval at @at, which is of
+	 * this kind. NULL: intervals are unsupported. */
 	int (*attach_at)(struct event *event, const struct event_spec *at, bool begins,
 			 const struct event_place *place, struct err *err);
 
-	/* In each round while it is attached: keeps to event_place.max_overhead_percent. NULL:
-	 * there is nothing to do. */
+	/* Called in each round while attached: enforces event_place.max_overhead_percent. NULL:
+	 * nothing to do. */
 	int (*keep)(struct event *event, struct err *err);
 
-	/* Gives `own` back, after the links are gone. NULL: there is nothing. */
+	/* Frees `own`, after the links were destroyed. NULL: nothing to do. */
 	void (*detach)(struct event *event);
 
-	/* Comes at the n-th part of the rate from now on. -errno. NULL: its rate is its own. */
+	/* Divides the rate by @slowdown. Returns 0 or -errno. NULL: the rate is fixed. */
 	int (*slow_down)(struct event *event, uint32_t slowdown);
 };
 
-/* Takes a link over, with the perf event that it owns (-1: none). On failure it is destroyed. */
+/* Takes ownership of a link and of its perf event's descriptor (-1: none). Destroys the link on
+ * failure. */
 int event__add_link(struct event *event, struct bpf_link *link, int fd, struct err *err);
 
 #define KPROBES_TYPE \
-	"/sys/bus/event_source/devices/kprobe/type" /* is there if the kernel has any */
+	"/sys/bus/event_source/devices/kprobe/type" /* exists if the kernel supports kprobes */
 
-/* Makes event->probes, with the targets that there are. Idempotent. */
+/* Creates event->probes, with the present targets. Idempotent. */
 int event__open_probes(struct event *event, const struct event_place *place, struct err *err);
 
-/* Brings event->probes up to date with the targets: new ones join, ended ones leave. */
+/* Updates event->probes: new targets join, ended ones leave. */
 int event__join_probes(struct event *event, const struct event_place *place, struct err *err);
 
-/* Attaches an event in @file, of @image. */
+/* Attaches an event in @file, which belongs to @image. */
 struct image;
 struct elf_file;
 typedef int (*event_file_fn)(struct event *event, const struct event_place *place,
 			     const struct image *image, const struct elf_file *file,
 			     struct err *err);
 
-/* Calls @attach for each file that was met after the file number *@seen, as
- * images__each_new_file(). */
+/* Calls @attach for each file after number *@seen, as images__each_new_file(). */
 int event__attach_new_files(struct event *event, const struct event_place *place, uint64_t *seen,
 			    event_file_fn attach, struct err *err);
 
 struct process;
 
-/* Has another thread of the process than the first executed a program since the probes were brought
- * up to date? The kernel finds a process by its first thread. That one ends then, and probes in the
- * process with it. */
+/* Returns true if a thread other than the first executed a program since the last update of the
+ * probes. The kernel finds a process by its first thread. That thread ends then, and with it the
+ * probes in the process. */
 bool event__is_relieved(const struct event *event, const struct process *process);
 
-/* Once a second: probes of a process whose first thread has ended do not fire any more. */
+/* Called once a second. Handles processes whose first thread ended: their probes no longer fire. */
 int event__check_probes(struct event *event, const struct event_place *place, struct err *err);
 
-/* What a trigger of the event has for a cookie. */
+/* Returns the cookie of a trigger of the event. */
 static inline uint64_t event__cookie(const struct event *event, bool begins)
 {
 	return event->number | (begins ? COOKIE_BEGINS : 0);
 }
 
-/* An argument [MIN]: the smallest interval of `what` ("waiting"), after which the name is the
- * kind's alone. -EINVAL with the sentence. */
+/* Parses an argument [MIN]: the smallest interval of @what (such as "waiting"). The event's name is
+ * then that of the kind. Returns 0, or -EINVAL with a message. */
 int event__parse_minimum(struct event_spec *spec, const char *what, struct err *err);
 
-/* Runs one of the kind's CHAIN_TRACEPOINT programs at a tracepoint of the kernel's. `purpose`: what
- * for, if it is not permitted ("to see threads wait"). -EPERM, -ENOENT, ... with the sentence. */
+/* Runs one of the kind's CHAIN_TRACEPOINT programs at a tracepoint of the kernel. @purpose is for
+ * the message about a missing permission ("to see threads wait"). Returns 0 or -EPERM, -ENOENT, ...
+ * with a message. */
 int event__attach_raw(struct event *event, const char *program, const char *tracepoint,
 		      const char *purpose, struct err *err);
 
-/* Those that it runs on this kernel; NULL: its type's own trigger. */
+/* Returns the kind's programs for this kernel; NULL: its type's own trigger. */
 const struct chain_program *event_kind__programs(const struct event_kind *kind);
 
-/* The kernel's, of what BPF programs cost: a descriptor that switches them on. -1: there are none,
- * and the event's note says that no limit is kept, and why. */
+/* Returns a descriptor that enables the kernel's statistics of BPF programs. Returns -1 if they are
+ * unavailable, and sets the event's note: the limit is not enforced, with the reason. */
 int event__open_statistics(struct event *event);
 
-/* Runs `program` by the clock of each CPU, every event->period_ns. */
+/* Runs @program by the clock of each CPU, every event->period_ns. */
 int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err);
 int event__slow_clock(struct event *event, uint32_t slowdown); /* as event_kind.slow_down */
 void event__detach_clock(struct event *event);		       /* as event_kind.detach */
 
-/* The kinds that there are. */
+/* All kinds. */
 extern const struct event_kind event_cpu;
 extern const struct event_kind event_off_cpu;
 extern const struct event_kind event_wall;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Probes of events in programs and libraries: in the targets' memory only, where targets are
- * certain processes; in all processes that map the file, where they are a cgroup, a name or the
- * whole system.
+/* Probes of events in programs and libraries. If the targets are individual processes, probes are
+ * only in their memory. If the targets are a cgroup, a name or the whole system, probes are in all
+ * processes that map the file.
  *
- * The kernel has no probe that a child inherits. A child that was forked gets probes of its own as
- * soon as braid has read of it in the ring, some 0.1 ms later; what it calls until then is not
- * seen, and the summary says so. */
+ * The kernel has no probes that a child inherits. A forked child gets its own probes when braid
+ * reads about it in the ring, about 0.1 ms later. Its calls before that are not seen, and the
+ * summary reports this. */
 #include "core/events/event.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ int event__attach_new_files(struct event *event, const struct event_place *place
 	return images__each_new_file(place->images, seen, on_file, &attaching);
 }
 
-/* Notes that a child of a target ran without probes since its start. */
+/* Records that a child of a target ran without probes since its start. */
 static void note_join(struct event *event, const struct process *process)
 {
 	uint64_t now = now_ns();

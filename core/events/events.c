@@ -38,11 +38,11 @@ const struct event_kind *const event_kinds[] = { &event_cpu,
 struct events {
 	struct event list[EVENTS_MAX];
 	uint32_t n;
-	uint32_t n_unprobed;	 /* tracker__unprobed() when that was looked at last */
+	uint32_t n_unprobed;	 /* tracker__unprobed() at the last check */
 	uint64_t joined_changes; /* tracker__changes() at the last tracker__join() */
 };
 
-/* --- what was asked for --- */
+/* --- parsing --- */
 
 const char *event__argument(const struct event_spec *spec)
 {
@@ -88,7 +88,7 @@ void event_kind__usage(const struct event_kind *kind, char *ret, size_t size)
 			 argument + (*argument == '[' ? 1 : 0));
 }
 
-/* Words that people use for events. */
+/* common words for events */
 static const struct {
 	const char *word, *event;
 } meanings[] = {
@@ -162,8 +162,8 @@ static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 			spec->name, known);
 }
 
-/* Does the name end with a filter, as that of a tracepoint may? The FILE of a probe has slashes of
- * its own. */
+/* Returns true if the name ends with a filter, as that of a tracepoint may. The FILE of a probe has
+ * slashes of its own. */
 static bool has_filter(const char *name, const struct event_kind *kind)
 {
 	const char *argument = name + strcspn(name, "/:"), *symbol;
@@ -199,7 +199,7 @@ int event_spec__parse(struct event_spec *spec, struct err *err)
 	if (check_filter(spec, err))
 		return -EINVAL;
 	if (strstr(spec->name, EVENT_LATENCY))
-		kind = &event_latency; /* A:latency:B, whatever A is */
+		kind = &event_latency; /* A:latency:B, for any A */
 	if (!kind)
 		return unknown(spec, len, err);
 	spec->kind = kind;
@@ -318,7 +318,8 @@ bool event_list__has_rated(const struct event_list *list)
 	return false;
 }
 
-/* Occurrences are, here; not by a clock or a counter that samples at its rate. */
+/* Returns true for events that braid counts by occurrences, instead of a clock or a counter with
+ * its own rate. */
 static bool is_counted(const struct event_kind *kind)
 {
 	return !kind->timed && !kind->rated && !kind->by_value;
@@ -361,14 +362,14 @@ void event_list__configure(const struct event_list *list, const struct event_rat
 				  (spec->kind->by_value && !spec->kind->outstanding))
 				 << number;
 		opts->outstanding |= spec->kind->outstanding;
-		/* With -c it is not their length by which they are chosen. */
+		/* With -c, intervals are not selected by their length. */
 		opts->intervals |= (spec->kind->intervals && opts->periods[number] <= 1) << number;
 		opts->measured |= (spec->kind->intervals || spec->kind->pending) << number;
 		opts->numbers[spec->kind->slot] = number;
 	}
 }
 
-/* --- what is attached --- */
+/* --- attachment --- */
 
 struct events *events__new(const struct event_list *list, struct kernel_half *half,
 			   uint32_t frequency_hz, uint64_t period)

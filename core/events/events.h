@@ -9,93 +9,94 @@
 
 /* The events of one session, from -e to the last sample. */
 
-/* All kinds, NULL-terminated: behind parsing and help. */
+/* All kinds, NULL-terminated: the base of parsing and help. */
 extern const struct event_kind *const event_kinds[];
 
-/* How it is written after -e, what is to be filled in in capitals: "tracepoint:SYS:NAME". */
+/* Writes the syntax after -e, with placeholders in capitals: "tracepoint:SYS:NAME". */
 void event_kind__usage(const struct event_kind *kind, char *ret, size_t size);
 
 struct event_list {
-	struct event_spec list[EVENTS_MAX]; /* number n is at n - 1 */
+	struct event_spec list[EVENTS_MAX]; /* event number n is at n - 1 */
 	uint32_t n;
 };
 
-/* Adds the events of a list "cpu,tracepoint:sched:sched_switch" to those that are there. -EINVAL
- * with a sentence: one that is unknown, or there already, or too many. */
+/* Adds the events of a list such as "cpu,tracepoint:sched:sched_switch". Returns 0, or -EINVAL with
+ * a message: an event is unknown or present already, or there are too many. */
 int event_list__parse(const char *text, struct event_list *list, struct err *err);
 
-/* Does any come by the clock; or does any not? */
+/* Returns true if the list has an event by the clock (@timed), or one that is not. */
 bool event_list__has_timed(const struct event_list *list, bool timed);
 
-/* Is one of them in files that targets have mapped, and that are not named by their whole path? */
+/* Returns true if the list has an event in files that targets map, other than those with an
+ * absolute path. */
 bool event_list__has_mapped(const struct event_list *list);
 
-/* Are any counted, by occurrences or by their unit? */
+/* Returns true if the list has a counted event, by its unit (@by_value) or by occurrences. */
 bool event_list__has_counted(const struct event_list *list, bool by_value);
 
-/* The number of the event of that slot; 0: there is none. */
+/* Returns the number of the event with that slot; 0: there is none. */
 uint32_t event_list__of_slot(const struct event_list *list, enum event_slot slot);
-/* The number of the event that waiting is; 0: of none. */
+/* Returns the number of the event for waiting; 0: there is none. */
 uint32_t event_list__waiting(const struct event_list *list);
-/* Does any come by its rate unless there is a period? */
+/* Returns true if the list has an event with a rate, unless it has a period. */
 bool event_list__has_rated(const struct event_list *list);
 
-/* How often there is a sample. */
+/* rates of samples */
 struct event_rates {
-	uint32_t frequency_hz; /* of events that come by the clock */
-	uint64_t period;       /* of what is counted: each of so many; 0: each */
-	uint64_t bytes;	       /* of what is sampled by bytes: one in so many; 0 or 1: each */
+	uint32_t frequency_hz; /* rate of events by the clock */
+	uint64_t period;       /* occurrences per sample of counted events; 0: 1 */
+	uint64_t bytes;	       /* bytes per sample of events by bytes; 0: 1 */
 };
 
-/* What the kernel half has to be loaded with: what `opts` says of events. */
+/* Sets the members of @opts that depend on the events, for the load of the kernel half. */
 void event_list__configure(const struct event_list *list, const struct event_rates *rates,
 			   struct kernel_half_opts *opts);
 
 struct events;
 
-/* None is attached yet. NULL: out of memory. */
+/* Creates the events, without attaching any. NULL: out of memory. */
 struct events *events__new(const struct event_list *list, struct kernel_half *half,
 			   uint32_t frequency_hz, uint64_t period);
 
-/* Attaches those that need to know what targets have mapped (`mapped`), or the others. After a
- * failure nothing is attached. */
+/* Attaches the events that depend on mapped files (@mapped), or the others. After a failure none is
+ * attached. */
 int events__attach(struct events *events, bool mapped, const struct event_place *place,
 		   struct err *err);
 
-/* Has probes put into processes that are new. In each round; it costs nothing while there are
- * none. */
+/* Attaches probes in new processes. Called in each round; costs nothing if there are none. */
 int events__join(struct events *events, const struct event_place *place, struct err *err);
 
-/* The i-th caution that the user should know from the start; NULL: there are no more. */
+/* Returns the @i-th warning for the user at the start; NULL: there are no more. */
 const char *events__caution(const struct events *events, size_t i);
 
-/* The sentence about processes whose probes came after their start; "": there were none. */
+/* Returns the message about processes that got probes after their start; "": there were none. */
 const char *events__late(struct events *events, uint32_t number);
 
-/* Counts the processes that have ended without probes since the last call. */
+/* Counts the processes that ended without probes since the last call. */
 void events__count_missed(struct events *events, const struct tracker *tracker);
 
-/* Once a second: has those attached also in files that targets have mapped since. */
+/* Called once a second. Attaches events in files that targets mapped since the last call. */
 int events__follow(struct events *events, const struct event_place *place, struct err *err);
 
-/* In each round: has them keep to their limits. */
+/* Called in each round. Enforces the events' limits. */
 int events__keep(struct events *events, struct err *err);
 
-/* Returns the largest part, 0 to 1, of the time in which the kernel stopped an event's clock; known
- * once the events are detached. */
+/* Returns the largest fraction, 0 to 1, of the time in which the kernel stopped an event's clock;
+ * valid once the events are detached. */
 double events__stopped(const struct events *events);
 
-/* Returns the number of allocating functions whose code the kernel half has no room for. */
+/* Returns the number of allocating functions for which the kernel half had no room. */
 uint64_t events__left_out(const struct events *events);
 
-/* A sentence about what event `number` could not sample, and why; "": nothing. Also after they are
- * detached. */
+/* Returns a message about occurrences that event @number did not sample, with the reason; "": none.
+ * Also valid after detaching. */
 const char *events__note(const struct events *events, uint32_t number);
 
-/* When it was given up, to keep the limit; 0: it was not. */
+/* Returns the time at which the limit ended the event; 0: it did not. */
 uint64_t events__ended_ns(const struct events *events, uint32_t number);
 
-/* Those that come by the clock: at the n-th part of their rate. -errno of one that keeps its. */
+/* Divides the rate of events by the clock by @slowdown. Returns 0, or -errno of an event with an
+ * unchanged rate. */
 int events__slow_down(struct events *events, uint32_t slowdown);
 
 void events__detach(struct events *events); /* idempotent; NULL is fine */

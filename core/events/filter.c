@@ -9,10 +9,10 @@
 #include "core/base/util.h"
 #include "core/events/nearest.h"
 
-#define NESTED_MAX    8 /* of anonymous structs in one another */
+#define NESTED_MAX    8 /* maximum nesting of anonymous structs */
 #define SUGGESTED_MAX 300
 
-/* Without typedefs and qualifiers. */
+/* Returns the type without typedefs and qualifiers. */
 static const struct btf_type *type_of(const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *type = btf__type_by_id(btf, id);
@@ -39,13 +39,13 @@ const struct btf_type *filter__arguments(const struct btf *btf, const char *trac
 	char name[200];
 	int id;
 
-	/* The function that calls what is attached: since Linux 5.10 one for each tracepoint. */
+	/* The function that calls attached programs: one for each tracepoint since Linux 5.10. */
 	snprintf(name, sizeof(name), "__traceiter_%s", tracepoint);
 	id = btf__find_by_name_kind(btf, name, BTF_KIND_FUNC);
 	*ret_named = id > 0;
 	if (id > 0)
 		return type_of(btf, btf__type_by_id(btf, id)->type);
-	/* What attaching goes by: a pointer to a prototype. */
+	/* The type that attaching uses: a pointer to a prototype. */
 	snprintf(name, sizeof(name), "btf_trace_%s", tracepoint);
 	id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
 	type = id > 0 ? type_of(btf, id) : NULL;
@@ -96,7 +96,7 @@ static int unknown_argument(const struct btf *btf, const struct btf_type *proto,
 			tracepoint, name, known);
 }
 
-/* Index of the argument of that name, or argN; -1. */
+/* Returns the index of the argument with that name, or of argN; -1: there is none. */
 static int find_argument(const struct btf *btf, const struct btf_type *proto, const char *name)
 {
 	const struct btf_param *params = btf_params(proto);
@@ -110,13 +110,13 @@ static int find_argument(const struct btf *btf, const struct btf_type *proto, co
 	return -1;
 }
 
-/* What the filter of any tracepoint may ask of the thread in which it is: that argument does not
- * have the tracepoint. */
+/* Names for the current thread in filters of any tracepoint. An argument of the tracepoint with the
+ * same name takes precedence. */
 static const struct {
-	const char *name, *field; /* of struct task_struct */
+	const char *name, *field; /* member of struct task_struct */
 } of_thread[] = { { "pid", "tgid" }, { "tid", "pid" }, { "comm", "comm" } };
 
-/* The field; NULL: it is no such name. */
+/* Returns the member for the name; NULL: it is no such name. */
 static const char *thread_field(const struct filter_term *term)
 {
 	for (size_t i = 0; term->n_names == 1 && i < ARRAY_SIZE(of_thread); i++)
@@ -128,10 +128,10 @@ static const char *thread_field(const struct filter_term *term)
 struct field {
 	const struct btf_type *type;
 	uint64_t offset; /* bytes */
-	bool bits;	 /* it is some bits of a word */
+	bool bits;	 /* a bit field */
 };
 
-/* Also in anonymous structs and unions of it. */
+/* Finds a field, also in anonymous structs and unions. */
 static bool find_field(const struct btf *btf, const struct btf_type *in, const char *name,
 		       int depth, struct field *ret)
 {
@@ -191,7 +191,7 @@ static bool is_char(const struct btf_type *type)
 	return type && btf_is_int(type) && type->size == 1;
 }
 
-/* What is compared, and whether it can be with such a value. */
+/* Sets the value to compare with, and checks that the type can be compared with it. */
 static int finish_test(const struct btf *btf, const struct filter_term *term,
 		       const struct btf_type *type, struct filter_test *test, struct err *err)
 {
@@ -204,7 +204,7 @@ static int finish_test(const struct btf *btf, const struct filter_term *term,
 		return err__set(err, -ENOTSUP, "%s is no text, and cannot be compared with '%s'",
 				name, term->text);
 	if (term->is_text) {
-		if (pointer) { /* one step more: to where it points */
+		if (pointer) { /* one more step, to the text */
 			if (test->n_steps == FILTER_STEPS_MAX)
 				return err__set(err, -ENOTSUP, "%s lies behind too many pointers",
 						name);
@@ -229,11 +229,11 @@ static int finish_test(const struct btf *btf, const struct filter_term *term,
 			name, btf_is_composite(type) ? "struct" : "whole array", name);
 }
 
-/* `type`: that of the argument. */
+/* @type: type of the argument. */
 static int compile_term(const struct filter_term *term, const struct btf *btf,
 			const struct btf_type *type, struct filter_test *test, struct err *err)
 {
-	bool in_place = false; /* `type` lies at the last of the offsets, it is not pointed to */
+	bool in_place = false; /* `type` is at the last offset, instead of behind a pointer */
 	struct field field;
 
 	test->op = term->op;
@@ -245,7 +245,7 @@ static int compile_term(const struct filter_term *term, const struct btf *btf,
 			in = type_of(btf, type->type);
 			in_place = false;
 		} else if (!in_place) {
-			in = NULL; /* an argument that is no pointer */
+			in = NULL; /* an argument that is not a pointer */
 		}
 		if (!in || !btf_is_composite(in))
 			return err__set(err, -ENOENT, "%s has no fields: there is no %s->%s",
@@ -274,7 +274,7 @@ static int compile_term(const struct filter_term *term, const struct btf *btf,
 	return finish_test(btf, term, type, test, err);
 }
 
-/* The same for `pid`, `tid` or `comm`: a field of the thread's task. */
+/* As compile_term(), for `pid`, `tid` or `comm`: a field of the thread's task. */
 static int compile_thread(const struct filter_term *term, const struct btf *btf,
 			  struct filter_test *test, struct err *err)
 {

@@ -11,12 +11,11 @@
 #include "bpf/filter.h"
 #include "core/base/err.h"
 
-/* Filters of tracepoints: `prev->prio < 100 && next->comm == "bash" || prev->pid == 4711`.
- * Comparisons of an argument, or of a field of what it points to, with a number or a text; && binds
- * tighter than
- * ||. Names are those of the kernel's types. */
+/* Filters of tracepoints: `prev->prio < 100 && next->comm == "bash" || prev->pid == 4711`. They
+ * compare an argument, or a field behind it, with a number or a text. && binds tighter than ||.
+ * Names are those of the kernel's types. */
 
-/* One comparison as it is written. */
+/* one comparison as written */
 #define FILTER_NAMES_MAX 4 /* argument->a->b.c */
 #define FILTER_NAME_MAX	 64
 
@@ -27,7 +26,7 @@ struct filter_term {
 	bool is_text;
 	uint64_t value;
 	char text[FILTER_TEXT_WORDS * 8];
-	bool begins; /* after || */
+	bool begins; /* follows || */
 };
 
 struct filter_terms {
@@ -35,17 +34,17 @@ struct filter_terms {
 	size_t n;
 };
 
-/* -EINVAL with a sentence for what is none, or too long. */
+/* Parses @text. Returns 0, or -EINVAL with a message if it is invalid or too long. */
 int filter_terms__parse(const char *text, struct filter_terms *ret, struct err *err);
 
-/* Tests for the tracepoint's arguments, behind those that are in `ret` already, which are then
- * required. -ENOENT: a name that the kernel does not have, -ENOTSUP: what cannot be compared,
- * -E2BIG; each with the way out. */
+/* Appends tests for the tracepoint's arguments to @ret, whose present tests become required ones.
+ * Returns 0, -ENOENT for a name that the kernel does not have, -ENOTSUP for an impossible
+ * comparison, or -E2BIG; with the remedy in @err. */
 int filter__compile(const struct filter_terms *terms, const struct btf *btf, const char *tracepoint,
 		    struct event_filter *ret, struct err *err);
 
-/* The type of the arguments of a tracepoint, of which the first is not its own: a function's or a
- * prototype's; NULL: there is no such tracepoint. `ret_named`: its parameters have names. */
+/* Returns the type of a tracepoint's function or prototype, whose first argument is not one of the
+ * tracepoint. NULL: there is no such tracepoint. *@ret_named: its parameters have names. */
 const struct btf_type *filter__arguments(const struct btf *btf, const char *tracepoint,
 					 bool *ret_named);
 

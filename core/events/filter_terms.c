@@ -27,7 +27,7 @@ static size_t name_length(const char *at)
 	return len;
 }
 
-/* argument->field.field */
+/* Reads argument->field.field. */
 static int read_names(const char **at, struct filter_term *term, struct err *err)
 {
 	const char *next = *at;
@@ -61,7 +61,7 @@ static int read_names(const char **at, struct filter_term *term, struct err *err
 static int read_operator(const char **at, struct filter_term *term, struct err *err)
 {
 	static const struct {
-		const char *text; /* no earlier one begins a later one */
+		const char *text; /* no earlier text is a prefix of a later one */
 		enum filter_op op;
 	} operators[] = { { "==", FILTER_EQUAL },   { "!=", FILTER_UNEQUAL },
 			  { "<=", FILTER_AT_MOST }, { ">=", FILTER_AT_LEAST },

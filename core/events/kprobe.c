@@ -9,10 +9,10 @@
 
 #include "core/base/privilege.h"
 
-/* Functions of the kernel are called, or return. `fentry:` is how the kernel's own programs of that
- * kind are asked for elsewhere: those cannot lead to the unwinder and the walkers by tail calls, as
- * each belongs to its function alone, so it is a kprobe at the same place, which the kernel puts
- * there by the same means (ftrace). */
+/* Calls and returns of the kernel's functions. `fentry:` is accepted as other tools' name for it.
+ * The kernel's own fentry programs each belong to one function, and so cannot reach the unwinder
+ * and the walkers by tail calls. A kprobe at the same place, which the kernel implements by the
+ * same means (ftrace), replaces them. */
 
 #define KPROBES "/sys/bus/event_source/devices/kprobe/type"
 

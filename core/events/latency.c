@@ -9,17 +9,17 @@
 #include "core/events/duration.h"
 
 /* A:latency:B[:MIN], the time from A to the next B in the same thread, in ns, with the stack of B.
- * What has begun is kept with the thread (bpf/interval.bpf.h): of several A before one B the last
- * counts, and a B without an A is counted as such. A function's entry and its own return belong to
- * the same call (bpf/frames.bpf.h), in recursion and after exceptions, too. */
+ * The thread stores the start (bpf/interval.bpf.h). The last of several A before one B counts, and
+ * a B without an A is counted separately. A function's entry and its own return belong to the same
+ * call (bpf/frames.bpf.h), also in recursion and after exceptions. */
 
 struct ends {
 	struct event_spec list[2]; /* A and B */
 	uint64_t minimum;	   /* ns */
 };
 
-/* Takes :MIN off the name of B. A last word that looks like a time is one only if there is an event
- * without it: uprobe:FILE:4711 is a wrong place, no time. */
+/* Removes :MIN from the name of B. A last word that resembles a time is one only if an event is
+ * left without it: uprobe:FILE:4711 has a wrong place, but no time. */
 static int take_minimum(struct event_spec *second, uint64_t *ret_minimum, struct err *err)
 {
 	char *last = strrchr(second->name, ':');
@@ -77,7 +77,8 @@ static int take_apart(const char *name, struct ends *ret, struct err *err)
 	return code;
 }
 
-/* From the entry of a function to its return: the two find each other by the call's frame. */
+/* Marks an interval from the entry of a function to its return: the call's frame connects the
+ * two. */
 static void mark_call(struct ends *ends)
 {
 	struct event_spec *list = ends->list;
@@ -101,13 +102,13 @@ static int parse(struct event_spec *spec, struct err *err)
 		spec->functions |= at->functions;
 	}
 	spec->begins = ends.list[0].kind->type == CHAIN_TRACEPOINT;
-	spec->filtered = ends.list[1].filtered; /* the beginning asks by itself */
+	spec->filtered = ends.list[1].filtered; /* the start has its own filter */
 	spec->interval = true;
 	spec->minimum = ends.minimum;
 	return 0;
 }
 
-/* The beginning first: no end is without it for want of that. */
+/* Attaches the start first, so that no end lacks its start. */
 static int attach(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct ends ends;

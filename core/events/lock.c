@@ -8,7 +8,7 @@
 #include "core/events/duration.h"
 #include "core/events/lock_calls.h"
 
-/* Contended locks: threads that wait for a futex, and those that let them go on (bpf/lock.bpf.c).
+/* Contended locks: threads that wait for a futex, and threads that end such waits (bpf/lock.bpf.c).
  * Both events can be in one recording: the programs are attached once. */
 
 static const struct chain_program programs[] = { { CHAIN_TRACEPOINT, "lock_on_sys_enter" },
@@ -17,7 +17,7 @@ static const struct chain_program programs[] = { { CHAIN_TRACEPOINT, "lock_on_sy
 
 #define OF_CALLS "pthread"
 
-/* [MIN], or pthread[:MIN]. */
+/* Parses [MIN], or pthread[:MIN]. */
 static int parse(struct event_spec *spec, struct err *err)
 {
 	const char *argument = event__argument(spec);
@@ -48,7 +48,7 @@ static int attach_to(struct event *event, const struct chain_program *program,
 				 err);
 }
 
-/* The end first: what begins is to be seen when it ends. */
+/* Attaches the end first, so that each start has an end. */
 static int attach(struct event *event, const struct event_place *place, struct err *err)
 {
 	int ret = attach_to(event, &programs[1], "sys_exit", err);

@@ -17,32 +17,32 @@
 #include "probes/probe_set.h"
 
 /* Events at functions of the C library that take locks (bpf/lock_calls.bpf.c,
- * bpf/lock_order.bpf.c): lock:pthread, calls that wait, and lock-order, which of two mutexes is
- * taken first. Each call costs its probes, whether or not it waits. Watching a part of the time, as
- * alloc does, would never see a wait that is longer than that: so where the probes cost more than
- * --max-overhead allows, they are detached for good, and it is said. */
+ * bpf/lock_order.bpf.c). lock:pthread is for calls that wait; lock-order is for the order in which
+ * mutexes are taken. Each call costs its probes, whether it waits or not. Windows, as for alloc,
+ * would miss each wait that is longer than a window. So if the probes exceed --max-overhead, they
+ * are detached permanently, and a note reports that. */
 
-#define ASSUMED_NS 1000 /* of a hit, where that cannot be measured */
+#define ASSUMED_NS 1000 /* cost of a hit, if it cannot be measured */
 
 struct lock_calls {
-	struct probe_set *detached; /* probes that were given up */
+	struct probe_set *detached; /* probes that the limit ended */
 	const struct lock_function *functions;
 	const struct bpf_program *at_return;
-	uint64_t seen; /* files up to this number have been looked at */
+	uint64_t seen; /* number of the last file that was checked */
 	size_t n_files;
 
-	/* --- what they cost (event_place.max_overhead_percent) --- */
-	int stats_fd; /* the kernel keeps statistics while it is open; -1: there is no limit */
-	double percent, rate; /* ... of ns per ns of all CPUs */
+	/* --- cost (event_place.max_overhead_percent) --- */
+	int stats_fd;	      /* the kernel updates statistics while it is open; -1: no limit */
+	double percent, rate; /* limit; the same in ns per ns of all CPUs */
 	double left_ns;
 	uint64_t began_ns, filled_ns;
 	double entry_ns, return_ns;
-	uint64_t spent_ns; /* of both programs, up to the last look */
+	uint64_t spent_ns; /* cost of both programs at the last check */
 	bool given_up, detaching;
-	pthread_t thread; /* has `detached` while it is `detaching` */
+	pthread_t thread; /* uses `detached` while it is `detaching` */
 };
 
-/* Where the functions return. Those of which that is not proven are taken off the list. */
+/* Finds the returns of the functions. Removes functions without proven returns from @sites. */
 static int find_returns(struct event *event, const struct elf_file *file, bool force,
 			struct lock_site *sites, size_t *n, struct return_list *ret_list)
 {
@@ -101,7 +101,7 @@ static int attach_file(struct event *event, const struct event_place *place,
 	return ret ? ret : probe_set__attach(event->probes, event->program, begins, n, err);
 }
 
-/* Those that were met since the last time. */
+/* Attaches to the files that were found since the last call. */
 static int attach_images(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct lock_calls *calls = event->own;
@@ -150,7 +150,7 @@ static void begin_limit(struct event *event, const struct event_place *place)
 	calls->spent_ns = cost(event);
 }
 
-/* The kernel takes the breakpoints out at once, but up to a second until it is done. */
+/* Detaches the probes. The kernel removes breakpoints at once, but needs up to 1 s to finish. */
 static void *detach_links(void *arg)
 {
 	probe_set__detach(arg);
@@ -174,7 +174,7 @@ static void give_up(struct event *event, uint64_t at_ns)
 		probe_set__detach(calls->detached);
 }
 
-/* A bucket of what one second may cost: a burst is no reason to give up. */
+/* Enforces the limit by a bucket with the budget of one second: a burst does not end the event. */
 static int keep(struct event *event, struct err *err)
 {
 	struct lock_calls *calls = event->own;

@@ -4,7 +4,7 @@
 
 #include "core/events/event.h"
 
-/* lock:pthread[:MIN], what `-e lock:pthread` becomes. */
+/* lock:pthread[:MIN], the kind that `-e lock:pthread` selects. */
 extern const struct event_kind event_lock_calls;
 
 #endif

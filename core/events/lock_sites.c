@@ -37,9 +37,9 @@ struct found {
 	const struct lock_function *functions;
 	struct lock_site *sites;
 	size_t n;
-	bool threads; /* are made here */
-	bool glibc;   /* exports what musl keeps to itself ... */
-	bool musl;    /* ... has a function that glibc has not */
+	bool threads; /* creates threads */
+	bool glibc;   /* exports a symbol that is private in musl ... */
+	bool musl;    /* ... has a function that glibc does not have */
 };
 
 static const struct lock_function *find(const struct lock_function *list, const char *name)

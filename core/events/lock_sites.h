@@ -8,15 +8,15 @@
 
 #include "core/elf/elf_file.h"
 
-/* Where a C library has its functions of locks. */
+/* Finds the lock functions in a C library. */
 
 struct lock_function {
-	const char *name; /* NULL: the end of a list */
+	const char *name; /* NULL: end of the list */
 	uint32_t call;	  /* enum lock_call */
-	bool at_return;	  /* there, too */
+	bool at_return;	  /* probe the returns, too */
 };
 
-/* Those that wait, and those that the order of locks is known by. */
+/* Functions that wait, and functions that determine the order of locks. */
 extern const struct lock_function lock_functions_wait[], lock_functions_order[];
 
 struct lock_site {
@@ -28,8 +28,8 @@ struct lock_site {
 
 #define LOCK_SITES_MAX 48
 
-/* Those of the file, each address once: how many. None where threads are not made either: the
- * libc.so.6 of glibc up to 2.33 only leads to libpthread.so.0. */
+/* Finds the functions of the file, each address once. Returns their number. Returns 0 for a file
+ * that does not create threads: libc.so.6 of glibc up to 2.33 only refers to libpthread.so.0. */
 size_t lock_sites__find(const struct elf_file *file, const struct lock_function *functions,
 			struct lock_site ret[LOCK_SITES_MAX]);
 

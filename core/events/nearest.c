@@ -14,7 +14,7 @@ struct nearest nearest__to(const char *wanted, size_t len)
 	return nearest;
 }
 
-/* Levenshtein's: so many characters must be added, left out or replaced. */
+/* Returns the Levenshtein distance: the number of characters to add, remove or replace. */
 static unsigned distance_of(const char *a, const char *b)
 {
 	size_t n_a = strlen(a), n_b = strlen(b);
@@ -35,7 +35,7 @@ static unsigned distance_of(const char *a, const char *b)
 	return row[n_a];
 }
 
-/* A third of its characters may be wrong, or it begins the name. */
+/* Adds @name if a third of its characters at most differ, or if the user's text is its prefix. */
 void nearest__add(struct nearest *nearest, const char *name)
 {
 	size_t len = strlen(nearest->wanted), at;

@@ -4,10 +4,10 @@
 
 #include <stddef.h>
 
-/* Which of many names somebody may have meant. */
+/* Finds names similar to a text that the user typed. */
 
 #define NEAREST_N     3
-#define NEAREST_BYTES 64 /* of a name; longer ones are not offered */
+#define NEAREST_BYTES 64 /* bytes of a name; longer ones are not offered */
 
 struct nearest {
 	char wanted[NEAREST_BYTES];
@@ -22,7 +22,7 @@ struct nearest {
 struct nearest nearest__to(const char *wanted, size_t len);
 void nearest__add(struct nearest *nearest, const char *name);
 
-/* "a, b or c"; borrowed. "" where nothing is near. */
+/* Returns "a, b or c", borrowed; "" if no name is similar. */
 const char *nearest__text(struct nearest *nearest);
 
 #endif

@@ -11,7 +11,7 @@
 #define WAKE   "off_cpu_wake"
 #define TICK   "on_sample"
 
-/* Where a thread that has come back is seen, since Linux 6.16; and what does without that. */
+/* The tracepoint at which a thread returns, since Linux 6.16; and the programs that replace it. */
 #define NEWEST "sched_exit_tp"
 #define SWITCH "off_cpu_switch"
 #define OVER   "off_cpu_over"
@@ -56,8 +56,8 @@ static bool is_older(const struct event *event)
 	return bpf_program__fd(kernel_half__program(event->half, &over)) >= 0;
 }
 
-/* What has come back first, as it is to be told before what follows; a kernel without restartable
- * sequences has threads without them, too. */
+/* Attaches the returns first, as they must be reported before later events. A kernel without
+ * restartable sequences only has threads without them. */
 static int attach_older(struct event *event, struct err *err)
 {
 	const struct chain_program wanted = { CHAIN_TRACEPOINT, SWITCH };
@@ -75,7 +75,8 @@ static int attach_older(struct event *event, struct err *err)
 	return event__add_link(event, link, -1, err);
 }
 
-/* Every system call of the machine would pay for it: attached when a thread needs it. */
+/* Attaches to the end of system calls when a thread needs it: each system call of the machine would
+ * pay for it. */
 static int follow(struct event *event, const struct event_place *place, struct err *err)
 {
 	(void)place;
@@ -84,7 +85,7 @@ static int follow(struct event *event, const struct event_place *place, struct e
 		       : 0;
 }
 
-/* The return first: what leaves is to be seen when it returns. */
+/* Attaches the return first, so that each departure has a return. */
 static int attach_switches(struct event *event, struct err *err)
 {
 	int ret;
@@ -110,7 +111,8 @@ static int attach_wall(struct event *event, const struct event_place *place, str
 		   : event__attach_clock(event, kernel_half__program(event->half, &tick), err);
 }
 
-/* Beside the event of waiting its programs are attached already, and a wait ends but once. */
+/* The waiting event's programs, if in the session, are already attached, and a wait ends only
+ * once. */
 static int attach_wakeup(struct event *event, const struct event_place *place, struct err *err)
 {
 	int ret = place->waits ? 0 : attach_switches(event, err);

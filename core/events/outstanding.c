@@ -18,11 +18,11 @@
 #include "core/target/images.h"
 #include "probes/probe_set.h"
 
-/* What is allocated and not freed until the end (bpf/outstanding.bpf.h). What one knows of that
- * needs each call and each free: no part of the time will do, so above the limit it is given up,
- * and what is outstanding at that moment is the result. */
+/* Allocations that are not freed before the end (bpf/outstanding.bpf.c). They require each call and
+ * each free: windows do not suffice. Above the limit the event ends, and the outstanding
+ * allocations at that moment are the result. */
 
-#define ASSUMED_NS 1000 /* of a hit, where that cannot be measured */
+#define ASSUMED_NS 1000 /* cost of a hit, if it cannot be measured */
 
 enum { ON_CALL, ON_RETURN, ON_FREE, PROGRAMS_N };
 
@@ -36,22 +36,22 @@ static const struct chain_program programs[] = {
 struct watched {
 	const struct bpf_program *program;
 	double trap_ns;
-	uint64_t runs, run_ns; /* up to the last look */
+	uint64_t runs, run_ns; /* at the last check */
 };
 
 struct outstanding {
 	struct probe_set *given_up; /* probes that a thread detaches */
-	uint64_t seen;		    /* files up to this number have been looked at */
+	uint64_t seen;		    /* number of the last file that was checked */
 	size_t n_files;
 	const struct runtime_allocator *allocator;
 
 	struct watched programs[PROGRAMS_N];
-	int stats_fd; /* the kernel keeps statistics while it is open; -1: there is no limit */
+	int stats_fd; /* the kernel updates statistics while it is open; -1: no limit */
 	double percent, rate, left_ns; /* as in core/events/alloc_windows.h */
 	uint64_t began_ns, filled_ns;
 	double spent_ns;
-	enum trap_kind traps[PROGRAMS_N]; /* of what is called most */
-	pthread_t thread;		  /* detaches */
+	enum trap_kind traps[PROGRAMS_N]; /* traps of the most frequent points */
+	pthread_t thread;		  /* detaches probes */
 	bool detaching;
 };
 
@@ -65,13 +65,13 @@ static int attach_sites(struct event *event, const struct elf_file *file, int pr
 		points[i] = (struct probe_point) { .file = file,
 						   .pc_vaddr = sites[i].vaddr,
 						   .cookie = sites[i].cookie };
-	if (n) /* the last one is called most */
+	if (n) /* the last site is the most frequent one */
 		outstanding->traps[program] = probe_point__trap(&points[n - 1]);
 	return probe_set__attach(event->probes, outstanding->programs[program].program, points, n,
 				 err);
 }
 
-/* Where the functions return. Those of which that is not proven are taken off the list. */
+/* Finds the returns of the functions. Removes functions without proven returns from @sites. */
 static int find_returns(struct event *event, const struct elf_file *file, bool force,
 			struct alloc_site *sites, size_t *n, struct return_list *ret_list)
 {
@@ -93,7 +93,7 @@ static int find_returns(struct event *event, const struct elf_file *file, bool f
 		ret = return_list__add(ret_list, file, map, &function, &added);
 		if (added)
 			sites[kept++] = sites[i];
-		else if (sites[i].wraps) /* what it calls is followed */
+		else if (sites[i].wraps) /* the function that it calls is followed */
 			*ret_list->left_out = '\0';
 	}
 	function_map__free(map);
@@ -107,7 +107,7 @@ static int find_returns(struct event *event, const struct elf_file *file, bool f
 	return ret;
 }
 
-/* Returns first, and frees: there is no call whose end would not be seen. */
+/* Attaches returns and frees first, so that the end of each call is seen. */
 static int attach_file(struct event *event, const struct event_place *place,
 		       const struct image *image, const struct elf_file *file, struct err *err)
 {
@@ -122,7 +122,7 @@ static int attach_file(struct event *event, const struct event_place *place,
 		return 0;
 	n_frees = alloc_sites__find_frees(file, outstanding->allocator, frees);
 	if (!outstanding->n_files++)
-		event->note[0] = '\0'; /* of alloc__nothing_found() */
+		event->note[0] = '\0'; /* set by alloc__nothing_found() */
 	ret = find_returns(event, file, place->force, sites, &n, &returns);
 	if (ret)
 		err__set(err, ret, "out of memory");
@@ -137,7 +137,7 @@ static int attach_file(struct event *event, const struct event_place *place,
 	return ret ? ret : attach_sites(event, file, ON_CALL, sites, n, err);
 }
 
-/* Those that were met since the last time. */
+/* Attaches to the files that were found since the last call. */
 static int attach_images(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct outstanding *outstanding = event->own;

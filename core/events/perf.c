@@ -15,8 +15,9 @@
 #include "core/base/util.h"
 #include "core/events/perf.h"
 
-/* What the kernel counts as perf events, by perf's names: things that it does itself (software) and
- * what the CPU counts (a PMU). On each CPU, for all tasks: the program knows the targets. */
+/* Events that the kernel counts as perf events, by perf's names: software events, and hardware
+ * events of the CPU (a PMU). They are counted on each CPU, for all tasks; the program selects
+ * targets. */
 
 #define CACHE(cache, op, result)                                          \
 	(PERF_COUNT_HW_CACHE_##cache | PERF_COUNT_HW_CACHE_OP_##op << 8 | \
@@ -24,7 +25,7 @@
 #define LOADS(cache)  CACHE(cache, READ, ACCESS)
 #define MISSES(cache) CACHE(cache, READ, MISS)
 
-/* The first of some that mean the same is what it is called in recordings. */
+/* The first of several synonyms is the name in recordings. */
 const struct perf_name perf_names[] = {
 	{ "page-fault", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, "Page faults" },
 	{ "page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, NULL },
@@ -103,7 +104,8 @@ static bool is_pmu(const struct perf_name *name)
 	return name->type != PERF_TYPE_SOFTWARE;
 }
 
-/* The i-th of the table's for which that holds, but the first, which is the kind's own. */
+/* Returns the @i-th name for which @holds returns true, after the first, which is the kind's
+ * own. */
 static const char *nth(bool (*holds)(const struct perf_name *), size_t i)
 {
 	size_t n = 0;
@@ -129,7 +131,7 @@ static const char *pmu_name(size_t i)
 	return nth(is_pmu, i);
 }
 
-/* "r" and the number that the CPU's manual has for it, in hexadecimal. */
+/* Returns true for "r" and the hexadecimal number of an event in the CPU's manual. */
 static bool is_raw(const char *text, size_t len)
 {
 	size_t digits = 0;
@@ -183,11 +185,11 @@ bool perf__counts(const struct perf_name *name)
 	struct perf_event_attr attr = { .size = sizeof(attr),
 					.type = name->type,
 					.config = name->config,
-					.exclude_kernel = 1 }; /* which needs the least privilege */
+					.exclude_kernel = 1 }; /* needs the least privilege */
 	int fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	bool counts = fd >= 0;
 
-	/* Whoever may not count at all is not told that there is nothing. */
+	/* A missing permission is not a missing counter. */
 	if (!counts)
 		counts = errno != ENOENT && errno != EOPNOTSUPP && errno != ENODEV;
 	close_fd(&fd);
@@ -200,7 +202,7 @@ bool perf__has_pmu(void)
 						  .config = PERF_COUNT_HW_CPU_CYCLES });
 }
 
-/* What counts something near without a PMU. */
+/* Returns a similar event that does not need a PMU. */
 static const char *instead_of(const char *name)
 {
 	return strstr(name, "miss") || strstr(name, "loads") || strstr(name, "stores")
@@ -241,7 +243,7 @@ static int attach_on(struct event *event, int cpu, struct perf_event_attr *attr,
 	struct bpf_link *link;
 
 	if (fd < 0 && (errno == ENXIO || (errno == ENODEV && cpu)))
-		return 0; /* not online */
+		return 0; /* offline */
 	if (fd < 0)
 		return refuse(-errno, event, err);
 	link = bpf_program__attach_perf_event_opts(event->program, fd, &opts);

@@ -5,19 +5,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Names of what the kernel counts as perf events, as perf has them. */
+/* names of perf events, as in perf */
 struct perf_name {
 	const char *name;
-	uint32_t type; /* of struct perf_event_attr */
+	uint32_t type; /* member of struct perf_event_attr */
 	uint64_t config;
-	const char *help; /* NULL: another name of the one before */
+	const char *help; /* NULL: a synonym of the previous name */
 };
-extern const struct perf_name perf_names[]; /* ended by one without a name */
+extern const struct perf_name perf_names[]; /* ended by an entry without a name */
 
-/* Can that be counted here? */
+/* Returns true if this machine can count the event. */
 bool perf__counts(const struct perf_name *name);
 
-/* Does this machine count what its CPU does? */
+/* Returns true if this machine has hardware counters. */
 bool perf__has_pmu(void);
 
 #endif

@@ -18,8 +18,8 @@ static void add(struct return_points *points, const struct elf_file *file, uint6
 		(struct probe_point) { .file = file, .pc_vaddr = vaddr, .cookie = cookie };
 }
 
-/* A return that other functions have as well is one of this function's if the call was seen to
- * begin. */
+/* Adds all returns. A return that is shared with other functions belongs to this function only if
+ * the call's entry was seen. */
 static void add_all(struct return_points *points, const struct elf_file *file,
 		    const struct return_wish *wish, const struct function_returns *returns)
 {

@@ -13,9 +13,9 @@
 #include "core/events/duration.h"
 #include "core/events/nearest.h"
 
-/* How long system calls take: syscall:NAME, or all of them that no other event of the session has,
- * if they take at least so long. One pair of programs serves all such events, with a table of
- * which call belongs to which (bpf/syscall.bpf.c). */
+/* The duration of system calls: syscall:NAME, or all calls without an event of their own,
+ * optionally with a minimum. One pair of programs serves all such events, with a table from calls
+ * to events (bpf/syscall.bpf.c). */
 
 #define EVENTS_MAP "syscall_events"
 
@@ -30,7 +30,7 @@ static int no_such(const char *name, struct err *err)
 			nearest.n ? "?" : "");
 }
 
-/* NAME, MIN, or NAME:MIN; "" for the name that is not there. */
+/* Parses NAME, MIN, or NAME:MIN. The name is "" if it is missing. */
 static int take_apart(const char *argument, char *ret_name, size_t size, uint64_t *ret_minimum,
 		      struct err *err)
 {
@@ -56,7 +56,7 @@ static int parse(struct event_spec *spec, struct err *err)
 	return take_apart(event__argument(spec), name, sizeof(name), &spec->minimum, err);
 }
 
-/* Are the programs attached already, for another event of the session? */
+/* Returns true if the programs are attached for another event of the session. */
 static int has_any(int fd)
 {
 	uint32_t event;
@@ -67,7 +67,7 @@ static int has_any(int fd)
 	return 0;
 }
 
-/* What is named goes before what is meant by all. */
+/* Enters the event's calls into the table. A named call takes precedence over all calls. */
 static int take_calls(int fd, const struct event *event)
 {
 	char name[EVENT_NAME_BYTES];

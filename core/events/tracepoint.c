@@ -13,21 +13,21 @@
 #include "core/events/filter.h"
 #include "core/events/nearest.h"
 
-/* The kernel's tracepoints, as raw ones: by name and without tracefs, which is not mounted, or not
- * to be read, in many places. The name of the subsystem is for people: the kernel knows them by the
- * other one. */
+/* The kernel's tracepoints, as raw tracepoints: by name, and without tracefs, which is often not
+ * mounted or unreadable. The subsystem's name is for users only: the kernel finds a tracepoint by
+ * its own name. */
 
-#define BTF_PREFIX "btf_trace_" /* of a typedef that the kernel's BTF has for each */
-#define SYSCALLS   "syscalls:"	/* a subsystem that tracefs alone has */
+#define BTF_PREFIX "btf_trace_" /* prefix of a tracepoint's typedef in the kernel's BTF */
+#define SYSCALLS   "syscalls:"	/* a subsystem that only tracefs has */
 #define ENTER	   "sys_enter_"
 #define EXIT	   "sys_exit_"
 
-/* What `tracepoint:SYS:NAME/FILTER/` is made of. */
+/* The parts of `tracepoint:SYS:NAME/FILTER/`. */
 struct parts {
-	char name[EVENT_NAME_BYTES]; /* as the kernel knows it */
+	char name[EVENT_NAME_BYTES]; /* the kernel's name */
 	const char *filter;	     /* NULL: none */
-	char text[EVENT_NAME_BYTES]; /* of that */
-	char required[64];	     /* a filter that holds besides; "": none */
+	char text[EVENT_NAME_BYTES]; /* text of the filter */
+	char required[64];	     /* a filter that must also match; "": none */
 };
 
 static int misnamed(const char *argument, struct err *err)
@@ -39,7 +39,8 @@ static int misnamed(const char *argument, struct err *err)
 			argument);
 }
 
-/* tracefs makes these from raw_syscalls:sys_enter and sys_exit, by the number of the call. */
+/* Converts a tracepoint of a system call, which tracefs makes of raw_syscalls:sys_enter and
+ * sys_exit by the number of the call. */
 static int take_syscall(struct parts *ret, struct err *err)
 {
 	const char *name = ret->name;
@@ -57,7 +58,7 @@ static int take_syscall(struct parts *ret, struct err *err)
 		return err__set(err, -EINVAL,
 				"there is no system call '%s' (tracepoint:" SYSCALLS "%s)", call,
 				name);
-	/* Not those of 32-bit code, which have other numbers. */
+	/* Excludes calls of 32-bit code, which have other numbers. */
 	snprintf(ret->required, sizeof(ret->required), "%s == %d && regs->cs == 0x33",
 		 enter ? "id" : "regs->orig_ax", number);
 	snprintf(ret->name, sizeof(ret->name), "%s", enter ? "sys_enter" : "sys_exit");
@@ -125,7 +126,7 @@ static int no_such(const char *name, struct err *err)
 	return code;
 }
 
-/* Tells the kernel half what is wanted of it. */
+/* Writes the filter to the kernel half. */
 static int put_filter(const struct event *event, uint32_t key, const struct parts *parts,
 		      struct err *err)
 {

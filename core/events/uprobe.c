@@ -17,12 +17,12 @@
 #include "probes/probe_set.h"
 #include "probes/usdt.h"
 
-/* Places in a file of code, in targets that map the file: a function's beginning, its
- * return, or the sites of a probe that the program was built with. They are attached in the files
- * of that name which targets have mapped; if there is none, in that which a program here would get
+/* Places in a code file, in targets that map the file: a function's start, its return, or the sites
+ * of a probe that the program was built with. They are attached in the files of that name that
+ * targets mapped. If there are none, they are attached in the file that a program here would find
  * by the name. */
 
-#define FILES_MAX  16 /* of one name, in containers for instance */
+#define FILES_MAX  16 /* files of one name, for example in containers */
 #define PATH_BYTES 1024
 
 struct uprobe {
@@ -32,11 +32,11 @@ struct uprobe {
 	struct event *event;
 	const struct bpf_program *program;
 	bool begins;
-	bool force; /* replaces return addresses if there is no other way */
+	bool force; /* replace return addresses if there is no other way */
 	const struct elf_file *done[FILES_MAX];
 	size_t n_done;
-	unsigned without; /* files of that name that have no such place */
-	char known[300];  /* what the last of them has instead, if that is simple to tell */
+	unsigned without; /* number of files of that name without such a place */
+	char known[300];  /* probes of the last such file, if it is a USDT probe */
 };
 
 static int parse(struct event_spec *spec, struct err *err)
@@ -75,7 +75,7 @@ static int parse_usdt(struct event_spec *spec, struct err *err)
 	return 0;
 }
 
-/* In any of the tables that there are. */
+/* Finds a symbol in all available tables. */
 static int find_symbol(const struct elf_file *file, const char *symbol, uint64_t *ret_vaddr)
 {
 	struct elf_file *other = NULL;
@@ -147,7 +147,7 @@ static void note_known(struct uprobe *uprobe, const struct usdt_site *site)
 	snprintf(uprobe->known + used, sizeof(uprobe->known) - used, "%s%s", used ? ", " : "", one);
 }
 
-/* All sites of the probe. */
+/* Attaches to all sites of the probe. */
 static int attach_sites(struct uprobe *uprobe, const struct elf_file *file, struct err *err)
 {
 	size_t provider = strcspn(uprobe->place, ":");
@@ -212,7 +212,7 @@ static int attach_mapped(struct uprobe *uprobe, const struct tracker *tracker, s
 	return code;
 }
 
-/* 1: there is no such file. */
+/* Attaches in the file at @path. Returns 1 if there is no such file. */
 static int attach_path(struct uprobe *uprobe, const char *path, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code;
@@ -224,12 +224,13 @@ static int attach_path(struct uprobe *uprobe, const char *path, struct err *err)
 		return 1;
 	code = attach_in(uprobe, file, err);
 	if (uprobe->n_done && uprobe->done[uprobe->n_done - 1] == file)
-		uprobe->done[uprobe->n_done - 1] = NULL; /* another may get the address */
+		uprobe->done[uprobe->n_done - 1] = NULL; /* another file may get the address */
 	elf_file__free(file);
 	return code;
 }
 
-/* What is not mapped yet: a library, or the program itself, of a command that is to be started. */
+/* Attaches in a file that is not mapped yet: a library, or the program itself, of a command that is
+ * about to start. */
 static int attach_named(struct uprobe *uprobe, struct err *err)
 {
 	static const char *const folders[] = { "/lib/x86_64-linux-gnu",
@@ -261,7 +262,7 @@ static int attach_named(struct uprobe *uprobe, struct err *err)
 	return code;
 }
 
-/* Returns the error of a path that leads to something which is no program or library; else 0. */
+/* Returns the error for a path to a file that is neither a program nor a library; else 0. */
 static int check_path(const char *path, struct err *err)
 {
 	struct elf_file *file = NULL;
