@@ -5,25 +5,26 @@
 #include "core/profile/output.h"
 #include "core/push/push_recording.h"
 
-/* Batches as profiles, for servers that take those. */
+/* Batches as profiles, for servers that receive profiles. */
 
 struct batch_profiles {
-	struct profile **rows; /* of one event each, with some weight */
+	struct profile **rows; /* one event each, with some weight */
 	size_t n;
 };
 
-/* Of samples of threads for which `wants` says so, given as ids; NULL: of all. `threads`: divide
- * them. 0 or a negative errno with the sentence in `err`; call batch_profiles__done in any case. */
+/* Builds profiles from the samples of threads for whose ids @wants returns true; NULL: all threads.
+ * @threads: divides the profiles by thread. Returns 0, or a negative errno with a message. The
+ * caller must call batch_profiles__done() also on failure. */
 int batch_profiles__init(struct batch_profiles *profiles, const struct push_batch *batch,
 			 bool (*wants)(void *ctx, uint32_t thread), void *ctx, bool threads,
 			 struct err *err);
 void batch_profiles__done(struct batch_profiles *profiles);
 
-/* When and where that was; ids follow from the recording and the numbers of the samples, so that
- * the same batch is the same whenever it is sent. -ENOMEM. */
+/* Returns the time and place of the batch. Its id follows from the recording and the numbers of the
+ * samples, so that a repeated batch has the same id. Returns 0 or -ENOMEM. */
 int batch_profiles__origin(const struct push_batch *batch, struct output_origin *ret);
 
-/* What a writer of profiles writes, in memory; the caller frees it. */
+/* The output of a writer of profiles, in memory; the caller frees it. */
 struct batch_bytes {
 	char *data;
 	size_t len;

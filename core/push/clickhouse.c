@@ -10,13 +10,13 @@
 
 #define URL_BYTES_MAX  8192
 #define AT_ONCE_S      1e-9
-#define WORD_BYTES_MAX 65536 /* of an answer that is a few words */
+#define WORD_BYTES_MAX 65536 /* for an answer of a few words */
 
-/* Every answer is complete or an error, never half of either; and what is inserted over a
- * Distributed table is there, or it is an error. Known to all versions. */
+/* Settings of all requests, supported by all versions. Each answer is complete or an error. An
+ * insert over a Distributed table has arrived, or is an error. */
 #define SETTINGS "wait_end_of_query=1&insert_distributed_sync=1"
 
-/* dbms/src/Common/ErrorCodes.cpp of ClickHouse; the numbers never change. */
+/* From dbms/src/Common/ErrorCodes.cpp of ClickHouse; the numbers never change. */
 enum {
 	NO_SUCH_COLUMN_IN_TABLE = 16,
 	CANNOT_PARSE_INPUT = 27,
@@ -37,10 +37,11 @@ enum {
 	ACCESS_DENIED = 497,
 	AUTHENTICATION_FAILED = 516,
 	CLUSTER_DOESNT_EXIST = 701,
-	POCO_EXCEPTION = 1000, /* of 18.16, also where it wants another way to say who we are */
+	POCO_EXCEPTION = 1000, /* 18.16 also uses it if it requires another authentication */
 };
 
-/* "Code: 60, e.displayText() = ..." or "Code: 60. DB::Exception: ...", perhaps behind something. */
+/* Returns the number in "Code: 60, e.displayText() = ..." or "Code: 60. DB::Exception: ...", after
+ * any other text. */
 static int code_in(const char *text)
 {
 	const char *at = text ? strstr(text, "Code: ") : NULL;
@@ -48,7 +49,7 @@ static int code_in(const char *text)
 	return at ? atoi(at + strlen("Code: ")) : 0;
 }
 
-/* 18.16 answers most errors with 500. */
+/* Classifies errors by their number, as 18.16 answers most errors with status 500. */
 static enum sent classify(const struct http_reply *reply, enum sent by_status)
 {
 	if (by_status == SENT_OK)
@@ -101,7 +102,7 @@ int clickhouse__init(struct clickhouse *clickhouse, const struct url *url, struc
 	return 0;
 }
 
-/* `database` NULL: none. */
+/* @database is NULL for requests without one. */
 static int make_url(const struct clickhouse *clickhouse, const char *database, const char *sql,
 		    bool ids, char *buf, size_t size)
 {
@@ -221,9 +222,9 @@ enum sent clickhouse__run(struct clickhouse *clickhouse, const char *sql, struct
 
 /* ---- tables ---- */
 
-/* What a Distributed table is divided by: definitions by what they are, so that each is in one
- * place; samples by load, so that those of a load are, and a shard that is down is avoided by
- * another attempt. */
+/* The sharding keys of the Distributed tables. Definitions are sharded by their id, so that each is
+ * in one place. Samples are sharded by load. All samples of a load thus share a shard, and another
+ * attempt avoids a shard that is down. */
 static const struct {
 	const char *name, *sharding;
 } tables[] = {
@@ -234,7 +235,7 @@ static const struct {
 
 extern const char asset_clickhouse_sql_start[];
 
-/* TTL COLUMN EXTRA@ */
+/* Writes the TTL of a line "TTL COLUMN EXTRA@". */
 static const char *put_ttl(const char *at, unsigned days, FILE *out)
 {
 	char column[32];
@@ -245,7 +246,7 @@ static const char *put_ttl(const char *at, unsigned days, FILE *out)
 	return strchr(at, '@') + 1;
 }
 
-/* The schema without its comments. Owned by the caller. */
+/* Returns the schema without its comments; the caller owns it. */
 static char *schema(bool cluster, unsigned ttl_days)
 {
 	const char *at = asset_clickhouse_sql_start;
@@ -309,8 +310,8 @@ static enum sent create_distributed(struct clickhouse *clickhouse, const char *c
 	return sent;
 }
 
-/* Attempts that were not committed, and of several that were all but one. minIf of nothing is 0,
- * which is no load. */
+/* A view of the loads that do not count: attempts that were not committed, and all but one of
+ * several committed attempts. minIf() of no rows is 0, which is not a load. */
 #define VOID_VIEW                                                                     \
 	"CREATE VIEW IF NOT EXISTS braid_void AS SELECT load FROM ("                  \
 	"SELECT groupUniqArray(load) AS loads, minIf(load, committed = 1) AS counts " \
@@ -379,7 +380,7 @@ enum sent clickhouse__create(struct clickhouse *clickhouse, const struct clickho
 	if (sent != SENT_OK)
 		return sent;
 	ret->no_ttl = layout->days && !ttl;
-	/* Who has no database yet is to 18.16 one that cannot be reached: no reason to wait. */
+	/* On 18.16, a server without the database counts as unreachable: do not wait for that. */
 	if (cluster)
 		clickhouse->sender->give_up_s = AT_ONCE_S;
 	sent = make_meta(clickhouse, err);
@@ -394,7 +395,8 @@ static bool is_about_tables(const char *text)
 	return code == UNKNOWN_TABLE || code == UNKNOWN_DATABASE;
 }
 
-/* SENT_REFUSED: there is none. The least of several: two that began at once. */
+/* Returns SENT_REFUSED if there are no tables. If two processes created salts at once, the least
+ * one counts. */
 enum sent clickhouse__salt(struct clickhouse *clickhouse, char ret[CLICKHOUSE_SALT_MAX],
 			   struct err *err)
 {

@@ -11,7 +11,7 @@
 #include "core/profile/merge.h"
 #include "core/push/clickhouse.h"
 
-#define REMEMBERED_MAX 4000000 /* ids that are remembered, of each sort */
+#define REMEMBERED_MAX 4000000 /* maximum number of ids of each sort in struct clickhouse_known */
 #define SPAN_MAX_S     (31 * 86400)
 #define SECONDS_A_DAY  86400
 
@@ -56,7 +56,7 @@ void clickhouse_known__forget(struct clickhouse_known *known)
 	u64map__done(&known->frames);
 }
 
-/* A day later what is still used is sent again, so that it does not get too old. */
+/* Drops the definitions on a new day, so that those in use are sent again and do not expire. */
 static void keep_known(struct clickhouse_known *known)
 {
 	uint16_t today = time(NULL) / SECONDS_A_DAY;
@@ -67,7 +67,8 @@ static void keep_known(struct clickhouse_known *known)
 	known->day = today;
 }
 
-/* The row whose content is in rows->content: its id, and the row itself unless it is known. */
+/* Computes the id of the row in rows->content. Appends the row to @out unless it was sent
+ * before. */
 static int put_definition(struct clickhouse_rows *rows, struct u64map *known,
 			  struct row_writer *out, uint64_t *ret_id)
 {
@@ -126,7 +127,8 @@ static void put_locations(struct row_writer *out, const struct recorded *recorde
 		row_writer__number(out, uint32_t, first[i].line);
 }
 
-/* The address is told where nothing else says which code it is: so frames of one line are one. */
+/* Returns the id of a frame. Its address is included only if nothing else identifies the code.
+ * Frames of one line are thus one frame. */
 static int frame_id(struct clickhouse_rows *rows, uint32_t index, uint64_t *ret)
 {
 	static const struct recorded_frame none = { .kind = KINDS_MAX,
@@ -170,7 +172,7 @@ static int compare_addresses(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The frames from a node outwards, and their addresses, behind the `n` that are there. */
+/* Appends the frames from a node outwards, and their addresses, after the first @n ones. */
 static int take_chain(struct clickhouse_rows *rows, uint32_t node, size_t n, size_t *ret_n)
 {
 	const struct recorded *recorded = rows->recording->recorded;
@@ -193,8 +195,8 @@ static int take_chain(struct clickhouse_rows *rows, uint32_t node, size_t n, siz
 	return 0;
 }
 
-/* All that merge does with addresses is to compare them, so their ranks do: and stacks are the same
- * on all machines, however much room a program's environment takes. */
+/* Replaces addresses by their ranks. The merge only compares addresses, so that ranks suffice.
+ * Stacks are thus the same on all machines, whatever the size of a program's environment. */
 static void rank_addresses(struct clickhouse_rows *rows, size_t n)
 {
 	uint64_t *sorted = rows->sorted;
@@ -259,7 +261,7 @@ static int make_stack(struct clickhouse_rows *rows, const struct sink_sample *sa
 	return code ? code : put_definition(rows, &rows->known->stacks, &rows->stacks, ret);
 }
 
-/* The place of an id, made at first sight: `*ret_new`. */
+/* Returns the place of an id. Sets *@ret_new if the id is new. */
 static uint64_t *find_id(struct intern *index, uint64_t a, uint64_t b, uint64_t **ids, size_t *n,
 			 size_t *cap, bool *ret_new)
 {
@@ -349,8 +351,8 @@ static int series_id(struct clickhouse_rows *rows, const struct sink_sample *sam
 #define SAMPLE_ROW_BYTES   56 /* time, ns, load, series, stack, value, weight, total */
 #define SAMPLE_LOAD_OFFSET 8
 
-/* Each day is a partition: times that lie far apart, of a damaged recording, must not make
- * thousands of them. */
+/* Replaces an implausible time. Each day is a partition, and scattered times in a damaged recording
+ * must not create thousands of partitions. */
 static int64_t plausible(int64_t time_ns, int64_t first_ns)
 {
 	int64_t span_ns = SPAN_MAX_S * (int64_t)NSEC_PER_SEC;
@@ -387,7 +389,7 @@ int clickhouse_rows__make(struct clickhouse_rows *rows, const struct push_batch 
 
 	done_batch(rows);
 	keep_known(rows->known);
-	if (!rows->known->frames.n) { /* forgotten: what this recording's ids are of, too */
+	if (!rows->known->frames.n) { /* dropped: the recording's ids are invalid, too */
 		struct clickhouse_known *known = rows->known;
 		struct push_recording *recording = rows->recording;
 		const char *salt = rows->salt;

@@ -7,54 +7,55 @@
 #include "core/push/push_recording.h"
 #include "core/push/row_binary.h"
 
-/* Samples of a recording as rows of the tables of assets/clickhouse.sql. */
+/* Converts samples of a recording to rows of the tables in assets/clickhouse.sql. */
 
-#define STACK_PLACE_APART    UINT16_MAX /* of a frame that waits on another stack */
-#define STACK_PLACE_INFERRED 0x8000	/* in the other places: the frame is inferred */
+#define STACK_PLACE_APART    UINT16_MAX /* place of a frame that waits on another stack */
+#define STACK_PLACE_INFERRED 0x8000	/* bit of the other places: the frame is inferred */
 #define FRAME_IS_LOOP	     1
-#define FRAME_IS_NOWHERE     2 /* no code of a file */
+#define FRAME_IS_NOWHERE     2 /* code without a file */
 
-/* What has been sent of definitions: nothing of it is sent again on the same day. */
+/* The definitions that were sent. They are not sent again on the same day. */
 struct clickhouse_known {
 	struct u64map series, stacks, frames;
-	uint16_t day; /* from 1970 */
+	uint16_t day; /* days since 1970 */
 };
 
-/* Ids that were made already, of one recording. */
+/* The ids of one recording so far. */
 struct clickhouse_rows {
 	struct push_recording *recording; /* NULL: none */
 	struct clickhouse_known *known;
 	const char *salt;
-	uint64_t *frame_ids; /* by frame; the last one is of those that lead nowhere */
-	struct intern stack_index, series_index; /* of ids below, + 1 */
+	uint64_t *frame_ids;			 /* by frame; the last one is for invalid frames */
+	struct intern stack_index, series_index; /* index + 1 of the ids below */
 	uint64_t *stack_ids, *series_ids;
 	size_t n_stacks, cap_stacks, n_series, cap_series;
-	/* Scratch: a stack's frames and addresses. */
+	/* Buffers: the frames and addresses of a stack. */
 	struct row_writer content;
 	uint64_t *addresses, *sorted;
 	uint32_t *frames;
 	bool *inferred;
 	size_t cap_addresses, cap_sorted, cap_frames, cap_inferred;
 
-	/* Rows of one batch. */
+	/* The rows of one batch. */
 	struct row_writer series, stacks, frames_out, samples;
 	uint32_t earliest_s, latest_s;
 };
 
-/* `salt`, `known`: borrowed. -ENOMEM. Call clickhouse_rows__done in any case. */
+/* @salt and @known are borrowed. Returns 0 or -ENOMEM. The caller must call clickhouse_rows__done()
+ * also on failure. */
 int clickhouse_rows__init(struct clickhouse_rows *rows, struct push_recording *recording,
 			  const char *salt, struct clickhouse_known *known);
 void clickhouse_rows__done(struct clickhouse_rows *rows);
 
-/* Makes the rows of a batch, and those of definitions that are not known yet, which then count as
- * known. `load` is for samples. 0 or -ENOMEM. */
+/* Creates the rows of a batch, with the definitions that were not sent yet, which then count as
+ * sent. @load is the load of the samples. Returns 0 or -ENOMEM. */
 int clickhouse_rows__make(struct clickhouse_rows *rows, const struct push_batch *batch,
 			  uint64_t load);
 
-/* The samples alone once more, for another load. */
+/* Changes the load of the samples. */
 void clickhouse_rows__set_load(struct clickhouse_rows *rows, uint64_t load);
 
-/* Definitions did not arrive, or may not have. */
+/* Drops all definitions, if some did not arrive, or may not have arrived. */
 void clickhouse_known__forget(struct clickhouse_known *known);
 
 #endif

@@ -10,10 +10,11 @@
 #include "core/push/clickhouse_rows.h"
 #include "core/push/push_target.h"
 
-/* Exactly once, whatever gets lost: an attempt to send a batch is a load with a random number. It
- * is announced, its samples are sent, and it is committed, each after the answer to what comes
- * before. Samples of a load that is not committed, or not the first of its range, do not count
- * (braid_void). So an attempt whose fate is unknown is given up, and made once more. */
+/* Sends each sample exactly once, also if messages are lost. An attempt to send a batch is a load
+ * with a random number. The load is announced, its samples are sent, and it is committed; each step
+ * follows the answer to the previous one. Samples of a load that is not committed, or not the first
+ * of its range, do not count (braid_void). An attempt with an unknown result is thus abandoned and
+ * repeated. */
 
 struct range {
 	uint64_t first, n;
@@ -22,10 +23,10 @@ struct range {
 struct clickhouse_target {
 	struct push_target base;
 	struct clickhouse clickhouse;
-	char salt[CLICKHOUSE_SALT_MAX]; /* "": not asked for yet */
+	char salt[CLICKHOUSE_SALT_MAX]; /* "": not requested yet */
 	struct clickhouse_known known;
 	struct clickhouse_rows rows;
-	struct range *committed; /* of the recording */
+	struct range *committed; /* committed ranges of the recording */
 	size_t n_committed, cap_committed;
 };
 
@@ -83,8 +84,9 @@ static enum sent begin(struct push_target *base, struct push_recording *recordin
 	return SENT_OK;
 }
 
-/* SENT_OK: it is there already; SENT_TOO_LARGE: a part of it is, so that it goes in parts. Ranges
- * are either within each other or have nothing in common (push.c). SENT_AGAIN: nothing is. */
+/* Returns SENT_OK if the batch was committed before, or SENT_AGAIN if no part of it was. Returns
+ * SENT_TOO_LARGE if a part was, so that the caller divides the batch. Two ranges are nested or
+ * disjoint (push.c). */
 static enum sent find_committed(const struct clickhouse_target *target,
 				const struct push_batch *batch)
 {
@@ -163,8 +165,8 @@ static uint64_t new_load(void)
 	return load + !load;
 }
 
-/* Another attempt is another load: of this one nobody knows whether something has arrived, or still
- * will. */
+/* Sends the samples. Each attempt is a load of its own, as data of a failed attempt may have
+ * arrived, or may arrive later. */
 static enum sent insert_samples(struct clickhouse_target *target, const struct push_batch *batch,
 				uint64_t load, struct err *err)
 {

@@ -7,19 +7,20 @@
 
 #include "core/base/err.h"
 
-/* Ids of things by what they are: SHA-256. */
+/* Ids by content: SHA-256. */
 
 #define CONTENT_HASH_BYTES 32
-#define CONTENT_HASH_TEXT  33 /* 128 bits of it in hexadecimal, with the NUL */
+#define CONTENT_HASH_TEXT  33 /* 128 bits in hexadecimal, with the NUL */
 
-/* Of `salt` (a text) and then `data`. Libraries have to be there: libraries__get. 0 or -ENOMEM. */
+/* Hashes @salt (a text) followed by @data. libraries__get() must have succeeded before. Returns 0
+ * or -ENOMEM. */
 int content_hash__of(const char *salt, const void *data, size_t len,
 		     uint8_t ret[CONTENT_HASH_BYTES]);
 
-/* The same in 64 bits, never 0. */
+/* As content_hash__of(), in 64 bits, never 0. */
 int content_hash__id(const char *salt, const void *data, size_t len, uint64_t *ret);
 
-/* Of a whole file, as text. A negative errno with the sentence in `err`. */
+/* Hashes a whole file, as text. Returns 0, or a negative errno with a message. */
 int content_hash__file(const char *path, char ret[CONTENT_HASH_TEXT], struct err *err);
 
 #endif

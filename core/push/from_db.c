@@ -16,19 +16,19 @@
 #include "core/push/where.h"
 
 #define LISTED_EVENTS_MAX 1000
-#define STACKS_MAX	  100000 /* the greatest of an event; the others are shown without frames */
-#define VOID_MAX	  500	 /* loads that are named in a query */
-#define IDS_MAX		  100000 /* that are asked for at once */
+#define STACKS_MAX	  100000 /* the largest of an event; the others are shown without frames */
+#define VOID_MAX	  500	 /* loads that a query names */
+#define IDS_MAX		  100000 /* ids of one request */
 #define MAX_WAIT_S	  5
 
-/* A row for each stack, and for each series where threads matter. */
+/* A sum for each stack, and for each series if threads matter. */
 struct sum {
-	uint64_t stack, series; /* 0: not told */
+	uint64_t stack, series; /* 0: unknown */
 	uint64_t value, samples, occurrences;
 	uint32_t event; /* recorded id */
 };
 
-/* A rate of the ticks of an event. */
+/* a rate of the ticks of an event */
 struct rate {
 	uint32_t event; /* index */
 	double hz;	/* 0: unknown */
@@ -40,14 +40,14 @@ struct from_db {
 	struct where where;
 	struct recorded *recorded;
 	struct from_db_code code;
-	bool threads;		  /* matter */
+	bool threads;		  /* threads matter */
 	struct u64map threads_of; /* series: recorded ids */
-	char *voids;		  /* a condition on a row of braid_samples: it counts */
-	struct rate *rates;	  /* of events in ticks; in the order of events */
+	char *voids;		  /* condition on a row of braid_samples for samples that count */
+	struct rate *rates;	  /* rates of events in ticks, in the order of events */
 	size_t n_rates, cap_rates;
-	bool timed;	  /* ticks become times, as there are several rates */
-	double rate_hz;	  /* of the ticks that are read now; 0: they stay ticks, or are none */
-	uint64_t unrated; /* samples that were left out, as their rate is unknown */
+	bool timed;	  /* convert ticks to times, as there are several rates */
+	double rate_hz;	  /* rate of the ticks in the present answer; 0: no conversion */
+	uint64_t unrated; /* samples left out as their rate is unknown */
 	struct sum *sums;
 	size_t n_sums, cap_sums;
 	uint64_t beyond; /* samples of stacks beyond STACKS_MAX */
@@ -64,7 +64,7 @@ static int damaged(struct from_db *db)
 	return err__set(db->err, -EBADMSG, "%s: the answer makes no sense", db->clickhouse.what);
 }
 
-/* Explains what went wrong with an answer. */
+/* Sets the message for an error in an answer. */
 static int fail(struct from_db *db, int code)
 {
 	if (code == -E2BIG)
@@ -74,7 +74,7 @@ static int fail(struct from_db *db, int code)
 	return code == -EBADMSG ? damaged(db) : code == -ENOMEM ? no_memory(db) : code;
 }
 
-/* Asks for the formatted query, and has `row` take each row of the answer. */
+/* Sends the formatted query, and calls @row for each row of the answer. */
 typedef int (*row_fn)(struct from_db *db, struct row_reader *rows);
 
 static int ask(struct from_db *db, const struct clickhouse_ids *ids, row_fn row, const char *fmt,
@@ -113,7 +113,7 @@ static int ask(struct from_db *db, const struct clickhouse_ids *ids, row_fn row,
 	return ret ? fail(db, ret) : 0;
 }
 
-/* ---- what there is ---- */
+/* ---- events, time and loads ---- */
 
 static bool is_last_event(const struct recorded *recorded, const char *name, const char *unit)
 {
@@ -149,7 +149,7 @@ static int event_row(struct from_db *db, struct row_reader *rows)
 	return ret;
 }
 
-/* One rate makes ticks of all. */
+/* Uses ticks if there is only one rate. */
 static void compare_rates(struct from_db *db)
 {
 	for (size_t i = 0; i < db->n_rates; i++)
@@ -181,8 +181,8 @@ static int span_row(struct from_db *db, struct row_reader *rows)
 	return 0;
 }
 
-/* The time from the first recording to the last, as far as it was asked for: of those that have a
- * sample which was. */
+/* Computes the time from the first recording to the last, within the limits of --where, for
+ * recordings with a selected sample. */
 static int find_span(struct from_db *db)
 {
 	return ask(db, NULL, span_row,
@@ -207,7 +207,8 @@ static int void_row(struct from_db *db, struct row_reader *rows)
 	return 0;
 }
 
-/* Few or none, mostly: then each sample need not be looked up. */
+/* Finds the loads that do not count. Mostly there are few or none, so that samples need no
+ * look-up. */
 static int find_void(struct from_db *db)
 {
 	char *list;
@@ -245,7 +246,7 @@ static int sum_row(struct from_db *db, struct row_reader *rows)
 
 	if (db->rate_hz > 0) {
 		sum.value = recorded__ticks_ns(sum.value, db->rate_hz);
-		sum.occurrences = 0; /* ticks are none */
+		sum.occurrences = 0; /* ticks are not occurrences */
 	}
 	if (array__reserve(&db->sums, &db->cap_sums, db->n_sums + 1, sizeof(sum)))
 		return -ENOMEM;
@@ -253,7 +254,7 @@ static int sum_row(struct from_db *db, struct row_reader *rows)
 	return 0;
 }
 
-/* The condition on a row of braid_series of the event's. NULL: out of memory. */
+/* Returns the condition on a row of braid_series for the event. NULL: out of memory. */
 static char *series_of(const struct from_db *db, const struct recorded_event *event,
 		       const struct rate *rate)
 {
@@ -273,7 +274,7 @@ static char *series_of(const struct from_db *db, const struct recorded_event *ev
 	return text;
 }
 
-/* `rate`: the ticks of that alone; NULL: all. */
+/* Sums the event's series; @rate: only ticks of that rate; NULL: all. */
 static int sum_series(struct from_db *db, uint32_t index, const struct rate *rate)
 {
 	const struct recorded_event *event = &db->recorded->events.rows[index];
@@ -302,7 +303,7 @@ static int sum_series(struct from_db *db, uint32_t index, const struct rate *rat
 	return ret;
 }
 
-/* Ticks without a rate stand for no time. */
+/* Leaves out ticks without a rate, which represent no time. */
 static void leave_out(struct from_db *db, size_t from)
 {
 	for (size_t i = from; i < db->n_sums; i++)
@@ -370,7 +371,7 @@ static int ask_for(struct from_db *db, const uint64_t *ids, size_t n, row_fn row
 	return ret;
 }
 
-/* The different ones of a member of the sums, 0 left out. */
+/* Returns the distinct stacks or series of the sums, without 0. */
 static uint64_t *distinct(const struct from_db *db, bool series, size_t *ret_n)
 {
 	uint64_t *ids = calloc(db->n_sums + 1, sizeof(*ids));
@@ -410,7 +411,8 @@ static int find_code(struct from_db *db)
 	return ret;
 }
 
-/* Processes of different machines are different, whatever their ids. */
+/* Adds a process with its host's name: processes of different machines are distinct, even with
+ * equal ids. */
 static int series_row(struct from_db *db, struct row_reader *rows)
 {
 	struct recorded *recorded = db->recorded;
@@ -454,7 +456,7 @@ static int find_series(struct from_db *db)
 	return ret;
 }
 
-/* ---- the whole ---- */
+/* ---- result ---- */
 
 #define UNKNOWN_STACKS "stacks that the database does not know"
 #define UNRATED	       "ticks left out, as their rate is unknown"

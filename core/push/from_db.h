@@ -7,8 +7,8 @@
 #include "core/push/http.h"
 #include "core/push/url.h"
 
-/* Samples of many recordings, of many machines, out of ClickHouse: summed up there, so that what
- * comes is a row for each stack, and the frames of those. */
+/* Loads samples of many recordings and machines from ClickHouse. The server sums them up, and
+ * returns a row for each stack, and the frames of these stacks. */
 
 struct from_db_opts {
 	struct url url;
@@ -17,11 +17,13 @@ struct from_db_opts {
 	void (*on_wait)(void *ctx, const char *why, double wait_s); /* as in struct sender */
 };
 
-/* What is there, as if it had been recorded at once. Of the events that the filter names; of none,
- * all if `all_events`, else the one that is shown without being asked for. Threads are told apart
- * only where the filter asks for some, or for what is whose. -ENOENT: there is nothing; -EINVAL:
- * `where` makes no sense; -EREMOTEIO and others from the server, with its words; -EBADMSG: what it
- * says makes no sense. Call recorded__done in any case. */
+/* Loads the samples as one recording: those of the filter's events or, if it names none, of all
+ * events (@all_events) or of the default event. Threads are distinguished only if the filter
+ * selects or groups by threads, processes or containers.
+ *
+ * Returns 0, -ENOENT if there are no samples, or -EINVAL if `where` is invalid. Returns -EBADMSG if
+ * the answer is invalid. -EREMOTEIO and other errors come with the server's message. The caller
+ * must call recorded__done() also on failure. */
 int from_db__load(const struct from_db_opts *opts, const struct profile_filter *filter,
 		  bool all_events, struct recorded *ret, struct err *err);
 

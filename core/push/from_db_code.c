@@ -9,12 +9,12 @@
 #include "core/push/clickhouse.h"
 #include "core/push/clickhouse_rows.h"
 
-/* Frames of all stacks together, and nodes of the trees that these form: of 10 and some 60 bytes.
- */
+/* Maximum numbers of frames of all stacks together, and of nodes of their trees: 10 and about 60
+ * bytes each. */
 #define FRAMES_MAX (1U << 24)
 #define NODES_MAX  (1U << 23)
 
-#define RANK_BYTES 16 /* between places on a stack: any number does */
+#define RANK_BYTES 16 /* distance of places on a stack, which may be any number */
 
 int from_db_code__init(struct from_db_code *code, struct recorded *recorded)
 {
@@ -30,7 +30,7 @@ int from_db_code__init(struct from_db_code *code, struct recorded *recorded)
 	intern__init(&code->node_index, RECORDED_NONE);
 	if (!code->images || !code->functions || !code->kinds)
 		return -ENOMEM;
-	/* Ids of kinds are one more than their numbers, as 0 is "". */
+	/* The id of a kind is its number + 1, as 0 is "". */
 	for (int i = 0; !ret && i < KIND_RUNTIME; i++)
 		ret = strtab__intern(code->kinds, known[i], &id);
 	return ret;
@@ -92,7 +92,7 @@ int from_db_code__read_stack(struct from_db_code *code, struct row_reader *rows)
 	ret = read_frames(code, rows, &stack);
 	if (ret || rows->failed || (stack.age > RECORDED_AGES && stack.age != CLICKHOUSE_REST))
 		return ret ? ret : -EBADMSG;
-	if (u64map__get(&code->stack_index, id)) /* not yet merged, or on two shards */
+	if (u64map__get(&code->stack_index, id)) /* a duplicate: not merged yet, or on two shards */
 		return 0;
 	if (array__reserve(&code->stacks, &code->cap_stacks, code->n_stacks + 1, sizeof(stack)))
 		return -ENOMEM;
@@ -154,7 +154,7 @@ static int read_texts(struct row_reader *rows, struct texts *ret)
 	return rows->failed ? -EBADMSG : 0;
 }
 
-/* KINDS_MAX: there is none, or no room for more. */
+/* *@ret is KINDS_MAX if the name is empty, or if there is no room. */
 static int find_kind(struct from_db_code *code, const char *name, const char *suffix, uint8_t *ret)
 {
 	uint32_t id;
@@ -194,7 +194,7 @@ static int find_function(struct from_db_code *code, const char *name, const char
 	return recorded__add_function(code->recorded, *ret, name, file);
 }
 
-/* What a frame is called: kinds, their suffixes, functions, files. */
+/* the lists of a frame's locations */
 enum { KINDS, SUFFIXES, FUNCTIONS, FILES, LISTS_N };
 
 static int add_locations(struct from_db_code *code, struct row_reader *rows,
@@ -273,7 +273,7 @@ int from_db_code__read_frame(struct from_db_code *code, struct row_reader *rows)
 
 /* ---- nodes ---- */
 
-/* From the outermost of `n` frames inwards. */
+/* Creates nodes from the outermost of @n frames inwards. */
 static int make_chain(struct from_db_code *code, size_t first, size_t n, uint32_t *ret)
 {
 	*ret = 0;

@@ -8,14 +8,14 @@
 #include "core/profile/recorded.h"
 #include "core/push/row_binary.h"
 
-/* Definitions that a database has, as rows of what was recorded: from_db.c's other half. */
+/* The definitions in a database, as rows of a recording: the second half of from_db.c. */
 
 struct from_db_stack {
 	struct rec_condition condition;
 	uint8_t age;
-	uint16_t n_native, n;	  /* frames */
-	size_t frames;		  /* place in `frame_ids` and `places` */
-	uint32_t native, runtime; /* ids of nodes, once made; 0: none */
+	uint16_t n_native, n;	  /* number of frames */
+	size_t frames;		  /* index in `frame_ids` and `places` */
+	uint32_t native, runtime; /* ids of nodes; 0: not created yet */
 };
 
 struct from_db_code {
@@ -27,7 +27,7 @@ struct from_db_code {
 	uint16_t *places;
 	size_t n_frames, cap_frame_ids, cap_places;
 	struct strtab *images, *functions, *kinds;
-	uint32_t n_functions; /* recorded ones */
+	uint32_t n_functions; /* number of functions in `recorded` */
 	struct intern function_index, node_index;
 	uint8_t n_kinds;
 	uint32_t n_nodes;
@@ -36,19 +36,19 @@ struct from_db_code {
 int from_db_code__init(struct from_db_code *code, struct recorded *recorded); /* 0 or -ENOMEM */
 void from_db_code__done(struct from_db_code *code);
 
-/* What columns the next two read, in that order. */
+/* The columns that the next two functions read, in that order. */
 #define FROM_DB_STACKS "stack, state, lock, syscall, age, natives, frames, places"
 #define FROM_DB_FRAMES \
 	"frame, kind, suffix, image, address, flags, kinds, suffixes, functions, files, lines"
 
-/* A row each. 0, -ENOMEM, -EBADMSG. */
+/* Read one row. Return 0, -ENOMEM or -EBADMSG. */
 int from_db_code__read_stack(struct from_db_code *code, struct row_reader *rows);
 int from_db_code__read_frame(struct from_db_code *code, struct row_reader *rows);
 
-/* Ids of frames that stacks have, each once; the caller frees it. NULL: out of memory. */
+/* Returns the ids of the stacks' frames, each once; the caller frees them. NULL: out of memory. */
 uint64_t *from_db_code__frames(const struct from_db_code *code, size_t *ret_n);
 
-/* After all frames: the nodes of a stack. 0, -ENOMEM, -EBADMSG. */
+/* Creates the nodes of a stack, after all frames were read. Returns 0, -ENOMEM or -EBADMSG. */
 int from_db_code__make_nodes(struct from_db_code *code, struct from_db_stack *stack);
 
 #endif

@@ -28,9 +28,9 @@ struct http {
 	size_t cap_zipped;
 };
 
-/* ---- setting up ---- */
+/* ---- setup ---- */
 
-/* One line of printable ASCII, so that nothing of it can become another header. */
+/* Reads one line of printable ASCII, so that no part of it can become another header. */
 static int read_token(const char *path, char *buf, size_t size, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -43,7 +43,7 @@ static int read_token(const char *path, char *buf, size_t size, struct err *err)
 		return err__set(err, -code, "cannot read %s: %s", path, strerror(code));
 	buf[n] = '\0';
 	len = strcspn(buf, "\r\n");
-	if (!len || len + strspn(buf + len, "\r\n") != (size_t)n) /* a NUL, too */
+	if (!len || len + strspn(buf + len, "\r\n") != (size_t)n) /* also if there is a NUL */
 		return err__set(err, -EINVAL, "%s does not hold one line, a token or user:password",
 				path);
 	buf[len] = '\0';
@@ -54,7 +54,7 @@ static int read_token(const char *path, char *buf, size_t size, struct err *err)
 	return 0;
 }
 
-/* What has a colon is a user and a password: tokens of RFC 6750 have none. */
+/* Sets the user and password if the token has a colon, which tokens of RFC 6750 never have. */
 static int take_token(struct http *http, struct err *err)
 {
 	char token[TOKEN_BYTES_MAX];
@@ -76,7 +76,7 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
 	return http->opts.stops && http->opts.stops(http->opts.ctx);
 }
 
-/* Nobody wants half of a long answer. */
+/* Returns true for a long answer that was cut: half of it is useless. */
 static bool is_too_long(const struct http_reply *reply)
 {
 	return reply->cut && reply->max > HTTP_WORDS_MAX;
@@ -94,11 +94,11 @@ static size_t on_body(char *data, size_t one, size_t n, void *ctx)
 	reply->len += take;
 	reply->body[reply->len] = '\0';
 	reply->cut |= take < n;
-	/* What comes behind the words of an error is read for the connection's sake. */
+	/* The text after an error's first words is read so that the connection stays usable. */
 	return is_too_long(reply) ? 0 : n;
 }
 
-/* RFC 9110, 10.2.3: seconds, or a date. */
+/* Parses Retry-After (RFC 9110, 10.2.3): seconds, or a date. */
 static size_t on_header(char *data, size_t one, size_t n, void *ctx)
 {
 	static const char name[] = "Retry-After:";
@@ -193,7 +193,7 @@ void http__free(struct http *http)
 
 /* ---- requests ---- */
 
-/* Level 1: what is sent once has to be made small quickly. */
+/* Compresses quickly (level 1), as the result is sent only once. */
 static int zip(struct http *http, const void *data, size_t len, size_t *ret_len)
 {
 	enum { GZIP = 16 };
@@ -231,7 +231,7 @@ static int make_headers(struct http *http, const struct http_request *request,
 			struct curl_slist **ret)
 {
 	char type[100];
-	int code = add_header(http, ret, "Expect:"); /* no round trip to ask */
+	int code = add_header(http, ret, "Expect:"); /* no extra round trip */
 
 	snprintf(type, sizeof(type), "Content-Type: %s", request->content_type);
 	if (!code && !request->part)
@@ -270,7 +270,7 @@ static int set_body(struct http *http, const struct http_request *request, curl_
 	return 0;
 }
 
-/* Another attempt would end in the same way. */
+/* Returns true if another attempt would fail in the same way. */
 static bool is_hopeless(CURLcode code)
 {
 	switch (code) {

@@ -11,17 +11,17 @@
 /* POST requests to one server. Redirections are not followed. */
 
 struct http_opts {
-	const char *ca_file;	/* certificates that are trusted instead of the system's; or NULL */
-	const char *token_file; /* user:password, or a bearer's token; NULL: neither */
-	double timeout_s;	/* of a request as a whole */
-	bool (*stops)(void *ctx); /* has the user had enough? */
+	const char *ca_file;	  /* trusted certificates instead of the system's; or NULL */
+	const char *token_file;	  /* file with user:password, or with a bearer token; NULL: none */
+	double timeout_s;	  /* timeout of a whole request */
+	bool (*stops)(void *ctx); /* returns true if the user stops braid */
 	void *ctx;
 };
 
 struct http;
 
-/* -EACCES and others: the token's file cannot be read, -EINVAL: it does not hold a token. Call
- * http__free in any case. */
+/* Returns 0; -EACCES and other errors if the token's file is unreadable; or -EINVAL if it does not
+ * contain a token. The caller must call http__free() also on failure. */
 int http__new(const struct http_opts *opts, struct http **ret, struct err *err);
 void http__free(struct http *http); /* NULL is fine */
 
@@ -30,28 +30,29 @@ struct http_request {
 	const char *content_type;
 	const void *body;
 	size_t len;
-	bool is_gzip;	  /* of the body, which else is compressed on the way */
-	const char *part; /* the body is a file of that name in a multipart/form-data; NULL: it is
-			     the body */
-	bool once; /* it counts twice if it comes twice: libcurl would repeat what it has sent over
-		    * a connection that was kept, where no answer came */
-	size_t reply_max; /* bytes; longer replies are an error; 0: HTTP_WORDS_MAX, and cut */
+	bool is_gzip;	  /* the body is compressed; other bodies are compressed on the way */
+	const char *part; /* name of the body as a file in a multipart/form-data; NULL: the body
+			   * itself */
+	bool once; /* a repeated request would count twice: libcurl repeats requests over a cached
+		    * connection if no answer arrived */
+	size_t reply_max; /* bytes; longer replies are an error; 0: HTTP_WORDS_MAX, and longer ones
+			   * are cut */
 };
 
 #define HTTP_WORDS_MAX 4096
 
 struct http_reply {
-	long status;	       /* 0: none came */
-	bool is_hopeless;      /* none came, and none will: certificate, name of the file, ... */
-	int64_t retry_after_s; /* -1: the server did not say */
-	char why[300];	       /* that none came */
-	char *body;	       /* any bytes, then a NUL; the caller frees it by http_reply__done */
+	long status;	       /* 0: no reply */
+	bool is_hopeless;      /* a repetition would fail: certificate, file name, ... */
+	int64_t retry_after_s; /* -1: not in the reply */
+	char why[300];	       /* reason for a missing reply */
+	char *body;	       /* any bytes, then a NUL; freed by http_reply__done() */
 	size_t len, cap;
 	size_t max; /* private */
 	bool cut;   /* private */
 };
 
-/* 0: see `ret->status`; -ENOMEM. */
+/* Sends a request. Returns 0, see ret->status; or -ENOMEM. */
 int http__post(struct http *http, const struct http_request *request, struct http_reply *ret);
 void http_reply__done(struct http_reply *reply);
 

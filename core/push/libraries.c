@@ -19,7 +19,7 @@ static struct libraries libraries;
 
 struct function {
 	const char *name;
-	size_t place; /* of the pointer in struct libraries */
+	size_t place; /* offset of the pointer in struct libraries */
 };
 
 static const struct function curl_functions[] = {

@@ -2,14 +2,14 @@
 #ifndef BRAID_LIBRARIES_H
 #define BRAID_LIBRARIES_H
 
-#define CURL_DISABLE_TYPECHECK /* its macros are for calls by name */
+#define CURL_DISABLE_TYPECHECK /* libcurl's macros are for calls by name */
 #include <curl/curl.h>
 #include <openssl/evp.h>
 
 #include "core/base/err.h"
 
-/* The functions of libcurl and libcrypto that are used, loaded when they are needed: both with what
- * they need are some thirty libraries, which no recorder should have to start with
+/* The functions of libcurl and libcrypto that braid uses, loaded when they are first needed. With
+ * their dependencies both are about thirty libraries, which no recorder should load at its start
  * (docs/decisions/0042-libcurl-when-needed.md). */
 struct libraries {
 	CURLcode (*global_init)(long flags);
@@ -36,7 +36,7 @@ struct libraries {
 	const EVP_MD *(*sha256)(void);
 };
 
-/* Borrowed; NULL: one of them is missing, with the sentence in `err`. */
+/* Returns the functions, borrowed; NULL: a library is missing, with a message in @err. */
 const struct libraries *libraries__get(struct err *err);
 
 #endif

@@ -26,7 +26,7 @@ static enum sent send(struct push_target *base, const struct push_batch *batch, 
 	int code = batch_profiles__init(&profiles, batch, NULL, NULL, true, err);
 
 	if (!code && !profiles.n) {
-		sent = SENT_OK; /* samples without any weight */
+		sent = SENT_OK; /* samples without weight */
 		goto out;
 	}
 	if (!code && (batch_profiles__origin(batch, &origin) ||

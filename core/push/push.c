@@ -16,27 +16,27 @@
 
 #define SUFFIX	     ".db"
 #define STATE_NAME   ".braid-push-"
-#define LOOK_EVERY_S 1.0 /* into a directory that is watched */
+#define LOOK_EVERY_S 1.0 /* interval of reading a watched directory */
 
 struct push {
 	const struct push_opts *opts;
 	struct push_result *result;
 	struct err *err;
 	char *directory;
-	char *only; /* a name in it; NULL: all */
+	char *only; /* name of the only file; NULL: all files */
 	char target_name[600];
 	struct http *http;
 	struct sender sender;
 	struct push_target *target;
 	struct push_state state;
 	struct push_entry *current; /* being sent; NULL: none */
-	uint32_t batch;		    /* as large as the server takes them */
+	uint32_t batch;		    /* samples; reduced to the size that the server accepts */
 };
 
 /* ---- one recording ---- */
 
-/* Batches are halves of halves of ..., so that two of them are either within each other or have no
- * sample in common, however often they were divided. */
+/* Returns the size of the batch at @first. Batches are repeated halves, so that two batches are
+ * nested or disjoint, however often they were divided. */
 static uint32_t batch_at(const struct push *push, uint64_t first)
 {
 	uint64_t aligned = first & -first;
@@ -106,7 +106,8 @@ static enum sent refuse(struct push *push, struct push_entry *entry)
 	return push_state__save(&push->state, push->err) ? SENT_FAILED : SENT_OK;
 }
 
-/* SENT_OK also if it was refused, or is gone, or not yet finished: others can go on. */
+/* Sends one recording. Returns SENT_OK also if it was refused, is missing, or is not finished yet,
+ * so that other recordings can follow. */
 static enum sent push_one(struct push *push, struct push_entry *entry)
 {
 	const struct push_opts *opts = push->opts;
@@ -175,7 +176,7 @@ static int note_file(struct push *push, const char *name)
 	return 0;
 }
 
-/* What is there now, into the state. Who is asked for one file knows nothing of the others. */
+/* Updates the state with the present files. With only one file, the entries of the others stay. */
 static int look(struct push *push)
 {
 	struct push_state *state = &push->state;
@@ -219,8 +220,8 @@ static bool is_wanted(const struct push *push, const struct push_entry *entry)
 	       (!push->only || !strcmp(entry->name, push->only));
 }
 
-/* All that is pending, the oldest first. A directory changes meanwhile, so it is looked at again
- * after each. */
+/* Sends all pending recordings, the oldest first. The directory changes meanwhile, so it is read
+ * again after each recording. */
 static enum sent push_pending(struct push *push)
 {
 	char *last = NULL;
@@ -249,8 +250,8 @@ static enum sent push_pending(struct push *push)
 	}
 }
 
-/* While the server is away, the recorder goes on and removes what is too old. What is being sent
- * stays open, so that it does not matter to that. */
+/* Called while the server is unavailable. The recorder continues, and removes old files. The
+ * recording that is being sent stays open, so its removal does not matter. */
 static void on_wait(void *ctx, const char *why, double wait_s)
 {
 	struct push *push = ctx;
@@ -290,9 +291,9 @@ static enum sent watch(struct push *push)
 	return sent;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole run ---- */
 
-/* Which file or directory, and where its state is. */
+/* Finds the file or directory, and the place of its state. */
 static int find_source(struct push *push)
 {
 	const char *source = push->opts->source;
@@ -314,7 +315,7 @@ static int find_source(struct push *push)
 		return err__set(push->err, -EBADMSG, "%s is not a braid recording", source);
 	}
 	push->only = strdup(basename(copy));
-	strcpy(copy, source); /* basename may have changed it */
+	strcpy(copy, source); /* basename() may have changed it */
 	push->directory = strdup(dirname(copy));
 	free(copy);
 	if (!push->only || !push->directory)

@@ -10,42 +10,43 @@
 #include "core/push/sender.h"
 #include "core/push/url.h"
 
-/* Sends finished recordings to a server: a file, or what a rotating recorder leaves in a directory.
- * Each sample arrives at least once, and counts once where the server can tell. */
+/* Sends finished recordings to a server: a file, or the files that a rotating recorder leaves in a
+ * directory. Each sample arrives at least once, and counts once if the server can detect
+ * repetitions. */
 
-#define PUSH_BATCH_DEFAULT 65536 /* samples, as many as one request has at most */
+#define PUSH_BATCH_DEFAULT 65536 /* maximum number of samples in one request */
 
 struct push_opts {
 	const char *source; /* a recording, or a directory of NAME.db */
 	const char *state;  /* file; NULL: a hidden one beside the recordings */
 	struct url url;
 	const char *service, *host;   /* NULL: as recorded */
-	bool watch;		      /* goes on with what comes into the directory */
+	bool watch;		      /* continues with new files in the directory */
 	uint32_t batch;		      /* a power of two */
-	struct http_opts http;	      /* its `stops` is for all that waits */
+	struct http_opts http;	      /* its `stops` applies to all waits */
 	double max_wait_s, give_up_s; /* as in struct sender */
 
-	/* For who tells the user; `ctx` is that of `http`. Texts may hold anything. */
+	/* Notices for the user, with the `ctx` of `http`. Texts may contain any bytes. */
 	void (*on_wait)(void *ctx, const char *why, double wait_s);
 	void (*on_pushed)(void *ctx, const char *name, uint64_t samples);
-	/* It is left out, and others go on. */
+	/* A recording is left out, and the others follow. */
 	void (*on_refused)(void *ctx, const char *name, const char *why);
-	/* So many recordings were removed before they were sent as a whole. */
+	/* @n recordings were removed before all their samples were sent. */
 	void (*on_removed)(void *ctx, uint64_t n);
-	/* There is nothing to be sent yet. */
+	/* No recordings are there yet. */
 	void (*on_idle)(void *ctx);
 };
 
 struct push_result {
 	uint64_t recordings, samples; /* sent */
 	uint64_t refused, removed;    /* recordings */
-	bool stopped;		      /* the user had enough */
+	bool stopped;		      /* stopped by the user */
 };
 
-/* 0: as told by `ret`; else a negative errno with the sentence in `err`, and what was acknowledged
- * is kept: -ENOENT, -EBADMSG (no recordings there), -EBUSY (another one is at it), -ETIMEDOUT (the
- * server was gone for too long), -EREMOTEIO (it takes nothing from us), -EINVAL, errors of files.
- */
+/* Returns 0 with the numbers in *@ret, or a negative errno with a message. Acknowledged samples
+ * stay recorded in the state. The errors are -ENOENT, -EBADMSG (no recordings), -EBUSY (another
+ * process uses the state), -EINVAL, and errors of files. -ETIMEDOUT means that the server was
+ * unavailable for too long, and -EREMOTEIO that it refuses everything. */
 int push__run(const struct push_opts *opts, struct push_result *ret, struct err *err);
 
 #endif

@@ -11,10 +11,10 @@
 #include "core/profile/group.h"
 #include "core/store/recording_file.h"
 
-#define UNKNOWN_SERVICE "unknown_service" /* as OpenTelemetry calls it */
+#define UNKNOWN_SERVICE "unknown_service" /* OpenTelemetry's name */
 
-/* When recordings did not say how the two clocks differ, they said when they began, to the second:
- * that is when the first sample was taken, or a little before. */
+/* Computes the difference of the two clocks. Older recordings only have their start, to the second:
+ * the time of the first sample, or slightly before. */
 static int find_clock(struct push_recording *recording, struct err *err)
 {
 	struct recorded *recorded = recording->recorded;
@@ -114,7 +114,7 @@ int64_t push_recording__time_ns(const struct push_recording *recording,
 {
 	int64_t time_ns;
 
-	/* What cannot be true becomes a time that is known to be none. */
+	/* an impossible time becomes 0, which is recognizably invalid */
 	if (__builtin_add_overflow((int64_t)sample->time_ns, recording->clock_offset_ns,
 				   &time_ns) ||
 	    time_ns < 0 || time_ns / (int64_t)NSEC_PER_SEC > UINT32_MAX)

@@ -13,15 +13,15 @@
 #include "core/base/file_beside.h"
 #include "core/base/util.h"
 
-/* The file's lines: MAGIC TARGET; removed N; a line for each entry with its name last, in which a
+/* The lines of the file: MAGIC TARGET; removed N; one for each entry with its name last, in which a
  * backslash and control characters are \xHH. */
 #define MAGIC	       "braid push 1 "
 #define FILE_BYTES_MAX (64 << 20)
 
 /* ---- the lock ---- */
 
-/* Who renames a new file over it has a lock on that: the one that we wait for must still be the
- * one at the path. */
+/* Locks the file. A process that replaces the file holds a lock on the new one. So the locked file
+ * must still be the file at the path. */
 static int lock(const char *path, int *ret_fd)
 {
 	for (;;) {
@@ -94,7 +94,7 @@ static struct push_entry *add(struct push_state *state, const char *name)
 	return entry;
 }
 
-/* In place. */
+/* Decodes \xHH in place. */
 static void unescape(char *text)
 {
 	char *to = text;

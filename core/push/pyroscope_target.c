@@ -31,7 +31,7 @@ struct pyroscope_target {
 	char url[600];
 };
 
-/* Threads that are shown as one: of processes of one name, service and container. */
+/* Threads that are shown as one: those of processes with the same name, service and container. */
 struct group {
 	const struct push_recording *recording;
 	const char *service, *process, *container;
@@ -66,7 +66,7 @@ static bool wants(void *ctx, uint32_t thread)
 
 /* ---- the message ---- */
 
-/* Nothing for an empty value, which Pyroscope refuses. */
+/* Writes a label, except an empty one, which Pyroscope refuses. */
 static int put_label(struct protobuf *series, const char *name, const char *value)
 {
 	struct protobuf label = {};
@@ -84,8 +84,8 @@ static int put_label(struct protobuf *series, const char *name, const char *valu
 	return 0;
 }
 
-/* As Pyroscope's own agents call it, where they have it; else what the event is called, of
- * characters that a metric's name may have. */
+/* Writes the name that Pyroscope's own agents use, if they have the event. Otherwise writes the
+ * event's name, in characters that are valid in a metric's name. */
 static void name_of(const struct profile *profile, char *buf, size_t size)
 {
 	const char *event = profile->event ? profile->event : "cpu";
@@ -104,7 +104,7 @@ static int put_sample(struct protobuf *series, const struct output_origin *origi
 	const uint8_t *id = origin->id;
 	char text[40];
 
-	/* A UUID of version 8: of our own making. */
+	/* A UUID of version 8 (custom). */
 	snprintf(text, sizeof(text), "%02x%02x%02x%02x-%02x%02x-8%01x%02x-9%01x%02x-%02x%02x%08x",
 		 id[0], id[1], id[2], id[3], id[4], id[5], id[6] & 15, id[7], id[8] & 15, id[9],
 		 id[10], id[11],
@@ -160,7 +160,7 @@ static int put_group(struct protobuf *message, const struct push_batch *batch, s
 	return code;
 }
 
-/* Groups in the order of their first samples. */
+/* Finds the groups, in the order of their first samples. */
 static int find_groups(const struct push_batch *batch, struct group **ret, size_t *ret_n)
 {
 	size_t cap = 0, k;
@@ -208,7 +208,7 @@ static enum sent send(struct push_target *base, const struct push_batch *batch, 
 	int code = make_message(batch, &message, err);
 
 	if (!code && !message.len) {
-		sent = SENT_OK; /* samples without any weight */
+		sent = SENT_OK; /* samples without weight */
 	} else if (!code) {
 		const struct http_request request = { .url = target->url,
 						      .content_type = "application/proto",

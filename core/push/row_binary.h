@@ -6,10 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ClickHouse's RowBinary: values of rows one after the other, numbers in little-endian order, texts
- * and arrays behind their length. */
+/* ClickHouse's RowBinary: the values of rows without separators, numbers in little-endian order,
+ * texts and arrays after their length. */
 
-/* A zeroed struct is empty. Want of memory sticks: look at `failed` at the end. */
+/* A zeroed struct is empty. A failed allocation sets `failed` permanently; callers check it at the
+ * end. */
 struct row_writer {
 	uint8_t *data;
 	size_t len, cap;
@@ -17,24 +18,25 @@ struct row_writer {
 };
 
 void row_writer__bytes(struct row_writer *rows, const void *data, size_t len);
-void row_writer__length(struct row_writer *rows, uint64_t len); /* of an array */
+void row_writer__length(struct row_writer *rows, uint64_t len); /* length of an array */
 void row_writer__text(struct row_writer *rows, const char *text);
 #define row_writer__number(rows, type, value) \
 	row_writer__bytes(rows, &(type) { value }, sizeof(type))
-void row_writer__done(struct row_writer *rows); /* leaves an empty one */
+void row_writer__done(struct row_writer *rows); /* leaves an empty struct */
 
-/* Reads what a server has sent: anything. After `failed` all is 0. */
+/* Reads untrusted data from a server. After `failed` all values are 0. */
 struct row_reader {
 	const uint8_t *at, *end;
-	bool failed; /* what is there is not what was asked for */
+	bool failed; /* the data do not match the request */
 };
 
 bool row_reader__more(const struct row_reader *rows);
-uint64_t row_reader__number(struct row_reader *rows, size_t size); /* bytes: 1, 2, 4 or 8 */
+uint64_t row_reader__number(struct row_reader *rows, size_t size); /* @size: 1, 2, 4 or 8 bytes */
 double row_reader__double(struct row_reader *rows);
-/* How many elements of at least `size` bytes follow: no more than there is room for. */
+/* Returns the number of elements of at least @size bytes that follow, limited by the remaining
+ * bytes. */
 size_t row_reader__length(struct row_reader *rows, size_t size);
-/* The bytes up to a NUL, if there is one, owned by the caller; NULL: out of memory, or failed. */
+/* Returns the bytes up to a NUL, if any; the caller owns them. NULL: out of memory, or failed. */
 char *row_reader__text(struct row_reader *rows);
 
 #endif

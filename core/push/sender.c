@@ -32,7 +32,7 @@ bool sender__sleep(const struct sender *sender, double seconds)
 	return stops(sender);
 }
 
-/* The first of the server's words: one line, cut. Who prints them escapes them. */
+/* Copies the first line of the server's message, cut to @size. The output code escapes it. */
 static void quote(const struct http_reply *reply, char *buf, size_t size)
 {
 	const char *text = reply->body ? reply->body : "";
@@ -113,8 +113,8 @@ enum sent sender__once(struct sender *sender, const char *what, const struct htt
 	return sent;
 }
 
-/* Doubled from time to time, and less by chance, so that many that wait for one server do not come
- * at once. */
+/* Returns the wait before the next attempt: doubled each time, and shortened at random, so that
+ * many clients of a server do not return at once. */
 static double backoff(const struct sender *sender)
 {
 	double wait =

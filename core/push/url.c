@@ -11,7 +11,7 @@
 
 #define FORM "FORMAT://HOST[:PORT][/PATH], with clickhouse, pyroscope or otlp for FORMAT"
 
-/* Ports: what servers listen to unless they are told otherwise. */
+/* the default ports of the servers */
 static const struct scheme {
 	const char *name;
 	enum url_format format;
@@ -42,7 +42,7 @@ static bool is_alphanumeric(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* A name, an IPv4 address, or an IPv6 address in brackets, and maybe a port. */
+/* Parses a name, an IPv4 address, or an IPv6 address in brackets, with an optional port. */
 static int parse_host(const char *text, size_t len, const struct scheme *scheme, struct url *ret)
 {
 	size_t host = 0;
@@ -95,7 +95,7 @@ int url__parse(const char *text, struct url *ret, struct err *err)
 	size_t len = strcspn(host, "/?#");
 
 	*ret = (struct url) {};
-	if (memchr(host, '@', len)) /* not shown: there may be a password in it */
+	if (memchr(host, '@', len)) /* the URL is not shown, as it may contain a password */
 		return err__set(err, -EINVAL,
 				"a URL with a user is not taken, as everybody sees command lines: "
 				"write user:password into a file for --token-file");

@@ -7,7 +7,7 @@
 
 #include "core/base/err.h"
 
-/* Where recordings are sent: FORMAT://HOST[:PORT][/PATH], or FORMAT+https:// for TLS; FORMAT is
+/* The destination of recordings: FORMAT://HOST[:PORT][/PATH], or FORMAT+https:// for TLS; FORMAT is
  * clickhouse, pyroscope or otlp. */
 
 enum url_format { URL_CLICKHOUSE, URL_PYROSCOPE, URL_OTLP };
@@ -19,10 +19,12 @@ struct url {
 	char path[200];	  /* "/a/b", or "" */
 };
 
-/* -EINVAL: it is none, or says too much (a password); the sentence says what it should be. */
+/* Returns 0, or -EINVAL if @text is invalid or contains a password; the message describes the
+ * syntax. */
 int url__parse(const char *text, struct url *ret, struct err *err);
 
-/* Percent-encodes all but unreserved characters: at most size - 1 bytes, else -ENAMETOOLONG. */
+/* Percent-encodes all but unreserved characters. Returns 0, or -ENAMETOOLONG if the result exceeds
+ * @size - 1 bytes. */
 int url__encode(const char *text, char *buf, size_t size);
 
 #endif

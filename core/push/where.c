@@ -14,7 +14,7 @@ static const char *const signs[WHERE_OPERATORS_N] = {
 	[WHERE_LESS_EQUAL] = "<=", [WHERE_GREATER] = ">",    [WHERE_GREATER_EQUAL] = ">=",
 };
 
-/* Nothing but plain characters go in as they are. All versions know \xHH. */
+/* Writes a quoted text. Only plain characters stay unescaped. All versions support \xHH. */
 void where__quote(FILE *out, const char *text)
 {
 	fputc('\'', out);
@@ -57,7 +57,7 @@ static void put_term(FILE *out, const struct where_node *node)
 		fputc(')', out);
 }
 
-/* How a condition on a part of the tree is written. */
+/* writes a condition for a part of the tree */
 typedef void (*put_fn)(FILE *out, const struct where_node *node);
 
 static void put_inner(FILE *out, const struct where_node *node, put_fn put)
@@ -79,7 +79,7 @@ static void put_plain(FILE *out, const struct where_node *node)
 		put_inner(out, node, put_plain);
 }
 
-/* What does not depend on the time is asked of braid_series as a whole. */
+/* Writes the condition on samples. A part without a time is a single condition on braid_series. */
 static void put_samples(FILE *out, const struct where_node *node)
 {
 	if (!has_time(node)) {
@@ -93,8 +93,8 @@ static void put_samples(FILE *out, const struct where_node *node)
 	}
 }
 
-/* What a series must be like to have samples that fit at some time: of what mixes both in other
- * ways than by `and`, nothing is known. */
+/* Writes a necessary condition on series with matching samples at some time. A part that combines
+ * times and other terms in another way than by `and` adds no condition. */
 static void put_series(FILE *out, const struct where_node *node)
 {
 	if (!has_time(node))
@@ -105,7 +105,8 @@ static void put_series(FILE *out, const struct where_node *node)
 		fputc('1', out);
 }
 
-/* Is it what put_series says, and times besides? Then those are the rest. */
+/* Returns true if the expression is equal to the condition of put_series(), combined with
+ * conditions on times only. */
 static bool is_separate(const struct where_node *node)
 {
 	if (node->type == WHERE_AND)

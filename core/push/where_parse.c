@@ -8,7 +8,7 @@
 #include "core/base/util.h"
 #include "core/push/where_tree.h"
 
-#define DEPTH_MAX 100 /* of parentheses, and of not */
+#define DEPTH_MAX 100 /* maximum nesting of parentheses and `not` */
 #define TERMS_MAX 1000
 
 struct parser {
@@ -29,7 +29,7 @@ static const struct field {
 };
 #define FIELDS "service, host, container, process, thread, event, pid, tid or time"
 
-/* The longer ones first. */
+/* longer signs precede their prefixes */
 static const struct {
 	const char *text;
 	enum where_operator operator;
@@ -74,7 +74,7 @@ static bool take_sign(struct parser *parser, char sign)
 	return true;
 }
 
-/* Owned by the caller. A quote within quotes is written twice. */
+/* Returns a text, owned by the caller. A quote within quotes is written twice. */
 static char *take_text(struct parser *parser)
 {
 	char quote, *text, *to;
@@ -104,7 +104,7 @@ static char *take_text(struct parser *parser)
 	return NULL;
 }
 
-/* "now", "now-90s", "now-1h". */
+/* Parses "now", "now-90s", "now-1h". */
 static bool parse_now(const char *text, int64_t now_s, int64_t *ret)
 {
 	static const char units[] = "smhd";
@@ -257,7 +257,7 @@ static struct where_node *parse_not(struct parser *parser)
 	return node;
 }
 
-/* A chain of what `parse_part` parses, joined by `word`. */
+/* Parses a chain of parts, which @parse_part parses, joined by @word. */
 static struct where_node *parse_chain(struct parser *parser, enum where_type type, const char *word,
 				      struct where_node *(*parse_part)(struct parser *))
 {

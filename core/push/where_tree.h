@@ -7,7 +7,7 @@
 
 #include "core/base/err.h"
 
-/* What --where says, as a tree: between where_parse.c and where.c. */
+/* The expression of --where as a tree, shared by where_parse.c and where.c. */
 
 enum where_type { WHERE_AND, WHERE_OR, WHERE_NOT, WHERE_TEXT, WHERE_NUMBER, WHERE_TIME };
 
@@ -25,14 +25,14 @@ enum where_operator {
 
 struct where_node {
 	enum where_type type;
-	struct where_node *left, *right; /* of and, or; left of not */
-	const char *column;		 /* of a term: of braid_series, or "time" */
+	struct where_node *left, *right; /* operands of and, or; left: operand of not */
+	const char *column;		 /* column of braid_series, or "time" */
 	enum where_operator operator;
 	char *text;
 	int64_t number; /* or seconds since 1970 */
 };
 
-/* As where__parse. Owned by the caller; NULL for a `text` that is NULL. */
+/* As where__parse(). The caller owns the tree; NULL if @text is NULL. */
 int where_tree__parse(const char *text, int64_t now_s, struct where_node **ret, struct err *err);
 void where_tree__free(struct where_node *node); /* NULL is fine */
 
