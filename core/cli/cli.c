@@ -56,7 +56,7 @@ double cli__number(struct argp_state *state, const char *option, const char *tex
 
 	errno = 0;
 	value = strtod(text, &end);
-	/* strtod() takes blanks and hexadecimal numbers, too. */
+	/* strtod() also accepts blanks and hexadecimal numbers. */
 	if (end == text || *end || text[strspn(text, "0123456789.+-eE")] || errno ||
 	    !(value >= min && value <= max))
 		cli__misused(state, "%s takes a number from %.10g to %.10g, not '%s'", option, min,
@@ -256,7 +256,7 @@ static bool parse_idle(struct argp_state *state, const char *text)
 	return !strcmp(text, "show");
 }
 
-/* Is it what a runtime calls what its threads are at? */
+/* Returns true if a runtime uses @name for its tasks. */
 static bool is_task(const struct runtime *const *runtimes, const char *name)
 {
 	for (int i = 0; runtimes[i]; i++)
@@ -266,7 +266,7 @@ static bool is_task(const struct runtime *const *runtimes, const char *name)
 	return false;
 }
 
-/* Which threads' samples. */
+/* Parses the options that select threads. */
 static error_t parse_threads(int key, char *arg, struct argp_state *state)
 {
 	struct view_opts *opts = state->input;
@@ -372,7 +372,7 @@ const struct argp view_argp = { .options = view_options,
 				.parser = parse_view,
 				.children = view_children };
 
-/* What all runtimes know, one list after the other, up to a NULL. Owned by the caller. */
+/* Returns the idle rules of all runtimes, ended by NULL; the caller owns the array. */
 static const struct idle_rule **idle_rules(const struct runtime *const *runtimes)
 {
 	const struct idle_rule **rules;
@@ -387,7 +387,8 @@ static const struct idle_rule **idle_rules(const struct runtime *const *runtimes
 	return rules;
 }
 
-/* The same of their functions that call others for scripts. Lives on, as profiles refer to it. */
+/* Returns the names of all runtimes' functions that call others for scripts. The array is static,
+ * as profiles refer to it. */
 static const char *const *all_callers(const struct runtime *const *runtimes)
 {
 	static const char *callers[64];
@@ -401,7 +402,7 @@ static const char *const *all_callers(const struct runtime *const *runtimes)
 	return callers;
 }
 
-/* As all_callers(), for the rules about functions. */
+/* Returns the code rules of all runtimes, in a static array. */
 static const struct code_rules *const *all_rules(const struct runtime *const *runtimes)
 {
 	static const struct code_rules *rules[RUNTIMES_MAX + 1];
@@ -472,7 +473,7 @@ int cli__live_profile(const struct live_profile *live, const struct runtime *con
 	return code;
 }
 
-/* Permissions of the recording at @path; of several, in a directory: for nobody else. */
+/* Returns the permissions of the recording at @path; those of its owner alone for a directory. */
 static mode_t mode_of(const char *path)
 {
 	struct stat st;
@@ -501,7 +502,7 @@ int cli__write(const struct output_place *place, int (*write)(void *ctx, FILE *o
 	if (output_file__open(place, &file, &err))
 		return cli__fail("%s", err.text);
 	ret = output_file__close(&file, write(ctx, file.stream));
-	if (!ret || ret == -EPIPE) /* `| head` has seen enough */
+	if (!ret || ret == -EPIPE) /* the reader has seen enough, as in `| head` */
 		return EXIT_OK;
 	return cli__fail("cannot write %s: %s", place->path ? place->path : "to standard output",
 			 strerror(-ret));

@@ -15,14 +15,14 @@
 #include "core/store/load.h"
 #include "runtimes/runtime.h"
 
-/* The command-line layer: the only one that prints. Exit statuses: */
+/* The command-line layer is the only one that prints. Exit statuses: */
 #define EXIT_OK	     0
 #define EXIT_FAILED  1
 #define EXIT_MISUSED 2
 
 #define BRAID_VERSION "0.2.0"
 
-#define OUTPUT_DEFAULT "braid.db" /* of record; what flame and report read */
+#define OUTPUT_DEFAULT "braid.db" /* default output of record, and input of flame and report */
 
 struct command {
 	const char *name;
@@ -42,41 +42,41 @@ int cmd_events(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_push(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes);
 
-/* Texts from targets, recordings and the command line reach a terminal by escape__line
- * (core/base/escape.h) or by one of these two. */
+/* Texts from targets, recordings and the command line are printed by escape__line()
+ * (core/base/escape.h) or by one of the next two functions. */
 
-/* "braid: TEXT" on stderr; returns EXIT_FAILED. */
+/* Prints "braid: TEXT" on stderr. Returns EXIT_FAILED. */
 int cli__fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* argp_error: ends the program with EXIT_MISUSED. */
+/* Calls argp_error(), which ends the program with EXIT_MISUSED. */
 void cli__misused(const struct argp_state *state, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* One line on stderr for what tracker_source_fn (core/target/tracker.h) reports. */
+/* Prints a report of tracker_source_fn (core/target/tracker.h) as one line on stderr. */
 void cli__print_source(uint32_t pid, const char *runtime, const char *version, const char *source,
 		       const char *reason);
 
-/* How the session's command (if `pid`: it goes on) has ended: `status` as from wait. */
+/* Prints how the session's command ended; @status is as from wait(). If @pid is not 0, prints that
+ * it continues. */
 void cli__print_command_end(int pid, int status);
 
-/* What was lost, by the kernel half's counters (COUNTERS_N of them). */
+/* Prints the losses by the kernel half's COUNTERS_N counters. */
 void cli__print_losses(const uint64_t *counters);
 
-/* Returns @text, the value of an option or argument that names something; an empty one is misuse.
- */
+/* Returns @text, the value of an option or argument that is a name. An empty text is misuse. */
 const char *cli__text(const struct argp_state *state, const char *option, const char *text);
 
-/* Parsers of option values: they end the program (exit 2) on nonsense, naming the
- * option and what it takes. */
+/* The following parse option values. For an invalid value they end the program (exit 2), with the
+ * option and its valid values. */
 double cli__number(struct argp_state *state, const char *option, const char *text, double min,
 		   double max);
-/* Adds the list that -r takes to the bits of @enabled; UINT32_MAX: no option was before it. */
+/* Adds the list of -r to the bits of @enabled; UINT32_MAX: no earlier option. */
 void cli__runtimes(struct argp_state *state, const struct runtime *const *runtimes, char *list,
 		   uint32_t *enabled);
-/* Adds the processes of "1,2,3" to a malloc'ed array of *@ret_n, NULL if there are none yet. */
+/* Adds the processes of "1,2,3" to a malloc()ed array of *@ret_n elements, initially NULL. */
 void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, size_t *ret_n);
 
-/* The key of --no-children; its row in a table of options. */
+/* The key of --no-children, and its row in a table of options. */
 #define CLI_NO_CHILDREN 0x1000
 #define CLI_NO_CHILDREN_OPTION                                                               \
 	{                                                                                    \
@@ -94,7 +94,7 @@ void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, 
 		"verbose", 'v', NULL, 0, "Show " CLI_VERBOSE_HELP, 2 \
 	}
 
-/* The keys of what chooses among all processes; the rows. */
+/* The keys of the options that select among all processes, and their rows. */
 enum { CLI_CGROUP = 0x1001, CLI_CONTAINER, CLI_NAME, CLI_USER };
 #define CLI_SCOPE_OPTIONS                                                                          \
 	{ "all", 'a', NULL, 0, "All processes, threads of the kernel, too", 0 },                   \
@@ -122,43 +122,43 @@ enum { CLI_CGROUP = 0x1001, CLI_CONTAINER, CLI_NAME, CLI_USER };
 			"Processes of this user; of several such options all must hold", 0         \
 	}
 
-/* What commands that look at processes have in common: -p, --no-children, the options above, -d,
- * -r, -v, and the command behind them. ARGP_ERR_UNKNOWN for all other keys. The caller frees
- * `*pids` at the end. */
+/* Parses options that commands for processes share: -p, --no-children, the options above, -d, -r,
+ * -v, and the command after them. Returns ARGP_ERR_UNKNOWN for other keys. The caller frees
+ * *@pids. */
 error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
 			  uint32_t **pids);
 
-/* Prints what is recorded and until when; for the moment when the first sample can come. */
+/* Prints the targets and the end condition of the recording. To be called when the first sample can
+ * arrive. */
 void cli__print_start(const struct session *session, const struct session_opts *opts);
 
-/* Prints why session__open() failed with @error, and which process @opts may mean by a command that
- * does not exist. Returns EXIT_FAILED. */
+/* Prints why session__open() failed with @error. If @opts has a command that does not exist, adds
+ * the process that the user may mean. Returns EXIT_FAILED. */
 int cli__fail_open(const struct session_opts *opts, int error, const struct err *err);
 
-/* --max-overhead: percent of this machine, or none. And without the option: a process that was
- * running before is spared, one that is started to be looked at is not. */
+/* Parse --max-overhead: percent of this machine, or none. The default limits the cost for a process
+ * that was running before, but not for a command. */
 #define MAX_OVERHEAD_DEFAULT 5
 void cli__max_overhead(struct argp_state *state, const char *text, struct session_opts *opts);
 void cli__default_max_overhead(struct session_opts *opts);
 
-/* What was done to keep the limit; `way_out`: what the user can do about it. Nothing if the limit
- * was never exceeded. */
+/* Prints the measures against an excess of the limit, if any; @way_out is the remedy. */
 void cli__print_limit(const struct session_limit *limit, const char *way_out);
 
-/* Is the format for files and pipes only, and would go to a terminal? Then says so. */
+/* Returns true, with a message, if a binary format would go to a terminal. */
 bool cli__refuses_terminal(const struct output_format *format, const char *output);
 
-/* Options that all commands which read a recording share. */
+/* Options of all commands that read a recording. */
 struct view_opts {
 	const char *file; /* "braid.db" */
 	bool file_given;
-	struct db_opts db;  /* instead of the file, if it has a URL */
+	struct db_opts db;  /* replaces the file if it has a URL */
 	const char *output; /* NULL: standard output */
-	bool output_given;  /* false: flame's own name */
+	bool output_given;  /* false: flame's default name */
 	bool force;
 	bool annotate;
 	bool show_idle;
-	const struct runtime *const *runtimes; /* whose words --by takes */
+	const struct runtime *const *runtimes; /* their groups are valid for --by */
 	struct profile_filter filter;
 };
 #define VIEW_OPTS_DEFAULT(words)                                                   \
@@ -167,20 +167,22 @@ struct view_opts {
 	}
 extern const struct argp view_argp; /* child parser; its input is a struct view_opts */
 
-/* Loads and merges what `opts` asks for; what is idle, the runtimes know. Prints the error. Returns
+/* Loads and merges the recording in @opts; the runtimes define idle time. Prints the error. Returns
  * an exit status. */
 int view__load(const struct view_opts *opts, const struct runtime *const *runtimes,
 	       struct profile **ret);
 
-/* The same with those of the other events, unless the user has chosen one: as load__profiles. */
+/* As view__load(), with the profiles of the other events, unless the user selected one; as in
+ * load__profiles(). */
 int view__load_all(const struct view_opts *opts, const struct runtime *const *runtimes,
 		   struct profile **ret, struct profile ***ret_others, size_t *ret_n);
 
-/* Where the output goes, with the permissions of the recording, and of @old_file (NULL: there is
- * none). Finds early what is wrong with it. Prints the error. Returns an exit status. */
+/* Computes the place of the output, with the permissions of the recording and of @old_file (NULL:
+ * none). Finds errors early. Prints the error. Returns an exit status. */
 int view__place(const struct view_opts *opts, const char *old_file, struct output_place *ret);
 
-/* What a live profile has, as a recording would be loaded. Errors as live_profile__get. */
+/* Returns the profile of a live profile, as from a recording. Errors are those of
+ * live_profile__get(). */
 struct live_profile;
 int cli__live_profile(const struct live_profile *live, const struct runtime *const *runtimes,
 		      struct profile **ret, struct err *err);
@@ -192,7 +194,7 @@ int cli__live_profile(const struct live_profile *live, const struct runtime *con
 	"no page of braid; write into a block device"
 int cli__write(const struct output_place *place, int (*write)(void *ctx, FILE *out), void *ctx);
 
-/* Permissions of what is made of a recording (or of calls that are counted). */
+/* Permissions of output from a recording, or from counted calls. */
 #define PRIVATE_MODE 0600
 
 #endif

@@ -10,7 +10,7 @@
 #include "core/cli/running.h"
 #include "core/kernel/libbpf_warning.h"
 
-/* What of a command line says which processes. */
+/* Parses the parts of a command line that select processes. */
 
 #define HINT_BYTES     128
 #define DURATION_MAX_S 31536000.0 /* a year */
@@ -68,7 +68,7 @@ static void check_target(struct argp_state *state, const struct session_opts *op
 			     "--no-children is for -p: processes are chosen one by one here");
 }
 
-/* Prints each line of a text of libbpf's, which may be a verifier's log. */
+/* Prints each line of a message of libbpf, which may be a verifier's log. */
 static void print_warning(const char *text)
 {
 	for (size_t len; *text; text += len + (text[len] == '\n')) {
@@ -77,7 +77,7 @@ static void print_warning(const char *text)
 	}
 }
 
-/* Sets a choice among processes, of which there may be one of each kind. */
+/* Sets a selection of processes; each kind of selection may occur once. */
 static void choose(struct argp_state *state, const char *option, const char *text,
 		   const char **choice)
 {

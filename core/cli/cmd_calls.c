@@ -7,18 +7,18 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 
-/* `braid calls`: every call, counted and timed by probes. */
+/* `braid calls`: counts and times every call, by probes. */
 
 struct calls_cmd {
 	struct session_opts session;
 	uint32_t *pids;
 	const char *output; /* NULL: standard output */
 	bool force;
-	struct profile *profile; /* once it is over */
+	struct profile *profile; /* set at the end */
 	struct output_opts writing;
 	const struct output_format *format;
 	bool lines;
-	unsigned probed; /* processes whose calls are seen */
+	unsigned probed; /* number of processes with working probes */
 };
 
 enum { OPT_FORMAT = 0x100, OPT_ROWS, OPT_LINES, OPT_ANNOTATE, OPT_MAX_OVERHEAD, OPT_FORCE };
@@ -115,7 +115,7 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 	struct calls_cmd *cmd = ctx;
 
 	if (!strcmp(source, "none") && process->probed & bit_of(cmd, runtime))
-		cmd->probed--; /* they were found to be dead */
+		cmd->probed--; /* its probes never fire */
 	else if (strcmp(source, "none") != 0 && strcmp(source, "silent") != 0)
 		cmd->probed++;
 	cli__print_source(process->pid, runtime->name, version, source, reason);
@@ -134,7 +134,7 @@ static int write_profile(void *ctx, FILE *out)
 	return cmd->format->write(cmd->profile, &cmd->writing, out);
 }
 
-/* Of the runtimes whose calls are in it. */
+/* Prints the notes of the runtimes with calls in the profile. */
 static void print_notes(const struct runtime *const *runtimes, const struct profile *profile)
 {
 	for (size_t i = KIND_RUNTIME; i < profile->n_kinds; i++)
@@ -192,7 +192,8 @@ static int count(struct calls_cmd *cmd)
 	if (ret)
 		return cli__fail("%s", err.text);
 	cli__print_start(session, &cmd->session);
-	while (!ret && !over && (!cmd->session.n_pids || cmd->probed)) /* else in vain */
+	while (!ret && !over &&
+	       (!cmd->session.n_pids || cmd->probed)) /* else none is left to count */
 		ret = session__step(session, &over, &err);
 	finished = session__finish(session, &summary, &finish_err);
 	status = ret || finished ? cli__fail("%s", ret ? err.text : finish_err.text)

@@ -14,10 +14,10 @@ struct opts {
 	uint32_t *pids;
 	size_t n_pids;
 	struct dump_opts dump;
-	size_t n_named; /* the first of them are the user's, the others their children */
+	size_t n_named; /* the first ones, named by the user; the others are their children */
 	const char *core, *sysroot;
 	bool json, alone;
-	struct dump_view view; /* .frames FRAMES_N: what suits people */
+	struct dump_view view; /* .frames FRAMES_N: the default */
 };
 
 enum {
@@ -112,7 +112,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* 0 or -ENOMEM */
+/* Returns 0 or -ENOMEM. */
 static int show(const struct opts *opts, struct dump_process *process, const char **separator)
 {
 	struct dump_view view = opts->view;
@@ -130,7 +130,7 @@ static int show(const struct opts *opts, struct dump_process *process, const cha
 	return ret;
 }
 
-/* One after the other: what is known of a file serves all that have mapped it. */
+/* Dumps one process after the other, so that all share the data of mapped files. */
 static int dump_all(const struct opts *opts)
 {
 	const char *separator = "";
@@ -155,7 +155,7 @@ static int dump_all(const struct opts *opts)
 		if (!code && show(opts, &process, &separator))
 			status = cli__fail("out of memory");
 		else if (code && (i < opts->n_named || (code != -ESRCH && code != -EINVAL)))
-			status = cli__fail("%s", err.text); /* else a child that has ended */
+			status = cli__fail("%s", err.text); /* otherwise a child that has ended */
 	}
 	if (opts->json)
 		printf("]}\n");

@@ -59,7 +59,7 @@ static int refuse(const struct events_opts *opts, struct nearest *nearest)
 			 nearest__text(nearest));
 }
 
-/* What is not in the list, and why. */
+/* Prints the events that are unavailable, with the reason. */
 static void print_missing(const struct catalogue *catalogue)
 {
 	if (catalogue->no_pmu)

@@ -21,11 +21,11 @@
 #define INTERVAL_NS   (NSEC_PER_SEC / 2)
 #define RUNTIME_BYTES 128
 #define COMMAND_AT    53 /* column of the command */
-#define COMMAND_MIN   20 /* columns for it */
+#define COMMAND_MIN   20 /* minimum columns for the command */
 
 struct row {
 	struct procfs_info info;     /* at the end of the interval */
-	uint64_t before_ticks;	     /* CPU time at its start */
+	uint64_t before_ticks;	     /* CPU time at the start of the interval */
 	uint64_t before_ns, time_ns; /* CLOCK_MONOTONIC at the two readings */
 	size_t n_threads;
 	char runtime[RUNTIME_BYTES]; /* "NAME VERSION", "native"; "?" if unreadable */
@@ -40,7 +40,7 @@ struct table {
 
 struct ps_opts {
 	const char *pattern; /* NULL: all */
-	bool native;	     /* rows without a runtime, too */
+	bool native;	     /* include rows without a runtime */
 };
 
 static const struct argp_option options[] = {
@@ -78,7 +78,7 @@ static int add_row(void *ctx, const struct procfs_info *info)
 	return 0;
 }
 
-/* Returns true if the list that is separated by ", " has @text. */
+/* Returns true if the list, separated by ", ", contains @text. */
 static bool has(const char *list, const char *text)
 {
 	size_t len = strlen(text);
@@ -92,8 +92,8 @@ static bool has(const char *list, const char *text)
 	return false;
 }
 
-/* Appends "NAME VERSION", and a note if frames of that runtime are missing. A runtime's second
- * file in the process repeats it, and is left out. */
+/* Appends "NAME VERSION", and a note if frames of that runtime are missing. Leaves out repetitions
+ * by a runtime's second file. */
 static void add_runtime(struct row *row, const char *name, const struct runtime_verdict *verdict)
 {
 	char text[RUNTIME_BYTES];
@@ -118,7 +118,7 @@ static int look_at_image(struct row *row, struct images *images,
 		return ret;
 	row->unread |= ret && ret != -ENOEXEC && ret != -ENOTSUP;
 	if (ret || !image)
-		return 0; /* no file, or no program */
+		return 0; /* no file, or not a program */
 	ret = images__ask_runtimes(images, image);
 	for (int i = 0; !ret && runtimes[i]; i++)
 		if (image->runtimes[i].detected)
@@ -161,8 +161,7 @@ static int look_at_all(struct table *table, const struct runtime *const *runtime
 	return ret;
 }
 
-/* Reads the CPU time of all processes once more. The first reading was INTERVAL_NS ago or earlier.
- */
+/* Reads the CPU time of all processes again, at least INTERVAL_NS after the first reading. */
 static void measure(struct table *table)
 {
 	uint64_t spent_ns = table->n ? now_ns() - table->rows[0].before_ns : INTERVAL_NS;
@@ -216,7 +215,7 @@ static bool is_shown(const struct ps_opts *opts, const struct row *row)
 	return opts->native || strcmp(row->runtime, "native") != 0;
 }
 
-/* Returns the width of the last column: what is left of a terminal's line, or the whole command. */
+/* Returns the width of the last column: the rest of a terminal's line, or the whole command. */
 static int command_columns(void)
 {
 	struct winsize size = {};

@@ -10,9 +10,9 @@
 #include "core/push/clickhouse.h"
 #include "core/push/push.h"
 
-/* `braid push`: recordings to a server. */
+/* `braid push`: sends recordings to a server. */
 
-#define GIVE_UP_DEFAULT_S  600 /* unless it watches */
+#define GIVE_UP_DEFAULT_S  600 /* without --watch */
 #define MAX_WAIT_DEFAULT_S 60
 #define DAYS_DEFAULT	   30
 
@@ -164,7 +164,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* ---- what the user is told ---- */
+/* ---- output ---- */
 
 static volatile sig_atomic_t stopped;
 
@@ -206,7 +206,7 @@ static void on_idle(void *ctx)
 	escape__line(stderr, "nothing in %s yet: waiting", command->push.source);
 }
 
-/* ---- running ---- */
+/* ---- execution ---- */
 
 static int create(struct push_command *command)
 {
@@ -295,7 +295,7 @@ int cmd_push(int argc, char **argv, const struct runtime *const *runtimes)
 						 .timeout_s = command.server.timeout_s,
 						 .stops = stops,
 						 .ctx = &command };
-	signal(SIGXFSZ, SIG_IGN); /* writing fails, and that is said */
+	signal(SIGXFSZ, SIG_IGN); /* writing then fails with an error, which is reported */
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
 	if (command.init)

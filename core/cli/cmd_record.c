@@ -17,12 +17,12 @@
 #include "core/base/util.h"
 
 #define FREQUENCY_MAX_HZ 10000
-#define FREQUENCY_HZ	 99 /* by default */
+#define FREQUENCY_HZ	 99 /* default */
 #define PERIOD_MAX	 1e9
 #define BYTES_MAX	 1e12
-#define BYTES		 (512 << 10) /* as Go and tcmalloc have it */
+#define BYTES		 (512 << 10) /* as in Go and tcmalloc */
 
-/* What was said of a process; it is not said again of its likes. */
+/* Reports about processes that were printed; equal ones are not printed again. */
 #define SOURCES_TOLD 32
 struct told_source {
 	const struct runtime *runtime;
@@ -35,8 +35,8 @@ struct record_opts {
 	bool status;	 /* a status line on the terminal */
 	bool quiet_line; /* the status line is on the screen and must be ended */
 	bool native_only;
-	bool waker;	  /* of waits, too */
-	bool outstanding; /* of allocations those that are not freed */
+	bool waker;	  /* also record the wakers of waits */
+	bool outstanding; /* only allocations that are not freed */
 	bool verbose;
 	bool output_given;
 	struct told_source told[SOURCES_TOLD];
@@ -152,7 +152,7 @@ static void parse_events(struct argp_state *state, struct session_opts *opts, co
 		cli__misused(state, "-e: %s", err.text);
 }
 
-/* A number of occurrences; with a unit, of bytes. */
+/* Parses a number of occurrences; with a unit, a number of bytes. */
 static void parse_count(struct argp_state *state, struct session_opts *opts, const char *arg)
 {
 	static const char units[] = "bkmg";
@@ -171,7 +171,7 @@ static void parse_count(struct argp_state *state, struct session_opts *opts, con
 		cli__misused(state, "-c takes at most %g bytes, not '%s'", BYTES_MAX, arg);
 }
 
-/* What is too short for a wait's own sample has no waker either. */
+/* Adds the event wakeup. A wait that is too short for a sample has no waker either. */
 static void add_waker(struct argp_state *state, struct session_opts *opts)
 {
 	uint32_t waiting = event_list__waiting(&opts->events);
@@ -185,7 +185,7 @@ static void add_waker(struct argp_state *state, struct session_opts *opts)
 	opts->events.list[opts->events.n - 1].minimum = opts->events.list[waiting - 1].minimum;
 }
 
-/* alloc:DOMAIN becomes outstanding:DOMAIN. */
+/* Converts alloc:DOMAIN to outstanding:DOMAIN. */
 static void want_outstanding(struct argp_state *state, struct session_opts *opts)
 {
 	uint32_t number = event_list__of_slot(&opts->events, EVENT_ALLOC);
@@ -205,7 +205,7 @@ static void want_outstanding(struct argp_state *state, struct session_opts *opts
 		cli__misused(state, "-e alloc:%s --outstanding: %s", domain, err.text);
 }
 
-/* Each says what it means for events that are there. */
+/* Checks that the rates apply to events of the session. */
 static void check_rates(struct argp_state *state, struct session_opts *opts)
 {
 	bool timed = !opts->events.n || event_list__has_timed(&opts->events, true);
@@ -310,7 +310,7 @@ static void end_status_line(struct record_opts *record)
 	record->quiet_line = false;
 }
 
-/* Else a server's workers would say the same, one by one. */
+/* Returns true if an equal report was printed: a server's workers would otherwise repeat it. */
 static bool was_told(struct record_opts *record, const struct told_source *now)
 {
 	size_t i;
@@ -373,8 +373,8 @@ static int record(struct record_opts *record)
 	struct err err = {}, finish_err = {};
 	int ret, finished, status = EXIT_OK;
 
-	/* A limit of the file's size is an error like a full disk. The command inherits whether the
-	 * signal is ignored, and nothing else. */
+	/* Makes the limit of the file's size an error, as a full disk is. The command inherits only
+	 * whether the signal is ignored. */
 	if (signal(SIGXFSZ, go_on) == SIG_IGN)
 		signal(SIGXFSZ, SIG_IGN);
 	ret = session__open(&record->session, &session, &err);
@@ -390,7 +390,7 @@ static int record(struct record_opts *record)
 	else if (ret || finished)
 		status = cli__fail("%s; what was recorded until then is in %s",
 				   ret ? err.text : finish_err.text, record->session.output);
-	session__free(session); /* Ctrl-C may end braid from here on */
+	session__free(session); /* from here on Ctrl-C ends braid */
 	return status;
 }
 

@@ -22,7 +22,7 @@
 #define WINDOW_S	 10
 #define WINDOW_MAX_S	 3600
 #define LIVE_BYTES	 (40 << 20)  /* see core/profile/live_profile.h */
-#define MAPPED_BYTES	 (256 << 10) /* what is greater goes back to the system when it is freed */
+#define MAPPED_BYTES	 (256 << 10) /* larger blocks return to the system when freed */
 #define ENDED_POLL_MS	 100
 
 enum { OPT_FRAMES = 0x100, OPT_SORT, OPT_BY, OPT_WINDOW, OPT_ONCE };
@@ -150,7 +150,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* --- what the session says --- */
+/* --- notices of the session --- */
 
 static void on_source(void *ctx, struct process *process, const struct runtime *runtime,
 		      const char *version, const char *source, const char *reason)
@@ -187,7 +187,7 @@ static void on_progress(void *ctx, const struct session_progress *progress)
 	top->lost = progress->lost;
 }
 
-/* --- once --- */
+/* --- one table --- */
 
 static int terminal_columns(void)
 {
@@ -211,7 +211,7 @@ static void sum_up(struct top *top, const struct session_summary *summary, doubl
 static int show_once(struct top *top, struct err *err)
 {
 	struct session_summary summary;
-	clock_t begun = clock(); /* what it took to begin is left out */
+	clock_t begun = clock(); /* excludes the setup */
 	struct err ignored;
 	int ret = session__run(top->session, err), finished;
 
@@ -230,16 +230,16 @@ static int show_once(struct top *top, struct err *err)
 	return 0;
 }
 
-/* --- on the screen --- */
+/* --- the screen --- */
 
 struct loop {
-	uint64_t look_ns, turn_ns; /* when that is to be done next */
+	uint64_t look_ns, turn_ns; /* time of the next update and turn */
 	uint64_t look_each_ns, turn_each_ns;
 	unsigned slots;
-	struct session_summary summary; /* once the session is over */
+	struct session_summary summary; /* set when the session ends */
 };
 
-/* After a time in which braid was stopped no slot is left to turn. */
+/* Turns the window's slots. After a long stop of braid, skips the slots that are outdated. */
 static void turn(struct top *top, struct loop *loop, uint64_t now)
 {
 	for (unsigned i = 0; i <= loop->slots && now >= loop->turn_ns; i++) {

@@ -13,28 +13,28 @@
 #include "core/profile/condition.h"
 #include "core/profile/out_common.h"
 
-/* `braid report` and `braid flame`: a recording in, a picture or text out. */
+/* `braid report` and `braid flame`: convert a recording to a picture or text. */
 
 #define CONDITIONS_MAX 32
 
 struct report_opts {
 	struct view_opts view;
 	struct output_opts output;
-	const struct output_format *format; /* NULL: what `write` writes */
+	const struct output_format *format; /* NULL: `write` is used instead */
 	int (*write)(const struct profile *, const struct output_opts *, FILE *);
-	int frames; /* enum profile_frames; -1: what suits the format */
+	int frames; /* enum profile_frames; -1: default of the format */
 	bool rows_given;
 	struct profile *profile;
-	bool source;		 /* the page has machine code, too */
-	bool no_source;		 /* the page has no text of files */
-	bool texts;		 /* the page has the text of files */
-	const char *function;	 /* whose code is shown */
-	struct profile **others; /* of other events, for formats with room for them */
+	bool source;		 /* the page includes machine code */
+	bool no_source;		 /* the page excludes source texts */
+	bool texts;		 /* the page includes source texts */
+	const char *function;	 /* function whose code is shown */
+	struct profile **others; /* profiles of other events, for formats that support them */
 	size_t n_others;
 	struct diff_opts compared;
 	struct profile *old;
 	struct diff *diff;
-	struct condition conditions[CONDITIONS_MAX]; /* of --fail-if */
+	struct condition conditions[CONDITIONS_MAX]; /* conditions of --fail-if */
 	const char *condition_texts[CONDITIONS_MAX];
 	size_t n_conditions;
 	bool summary;
@@ -42,7 +42,7 @@ struct report_opts {
 
 #define ROWS_DEFAULT 30
 
-#define HISTOGRAM_STACKS 10 /* that are shown unless the user says how many */
+#define HISTOGRAM_STACKS 10 /* default number of stacks */
 
 enum {
 	OPT_FORMAT = 0x200,
@@ -183,7 +183,8 @@ static void parse_condition(struct argp_state *state, const char *text, struct r
 	opts->condition_texts[opts->n_conditions++] = text;
 }
 
-/* A condition needs the numbers that are shown: a histogram and machine code have others. */
+/* Checks that conditions have the numbers they require; a histogram and machine code have
+ * others. */
 static void check_conditions(struct argp_state *state, const struct report_opts *opts)
 {
 	for (size_t i = 0; i < opts->n_conditions; i++)
@@ -199,7 +200,7 @@ static bool is_markdown(const struct report_opts *opts)
 	return opts->format && opts->format->write == output__markdown;
 }
 
-/* Options that make no sense for what is written, and what is left to braid. */
+/* Rejects options that do not apply to the output, and sets defaults. */
 static void finish_report(struct argp_state *state, struct report_opts *opts)
 {
 	const char *own = opts->write == output__lock_order ? "lock-order"
@@ -232,7 +233,7 @@ static void finish_report(struct argp_state *state, struct report_opts *opts)
 	if (!opts->rows_given && opts->view.filter.histogram_stacks)
 		opts->output.rows = HISTOGRAM_STACKS;
 	if (opts->frames < 0 && opts->n_conditions)
-		opts->frames = FRAMES_ALL; /* a condition is about any function */
+		opts->frames = FRAMES_ALL; /* a condition may be about any function */
 	if (opts->frames < 0)
 		opts->frames = tree || ((table || is_markdown(opts)) && !opts->output.group)
 				       ? FRAMES_COLLAPSED
@@ -303,7 +304,7 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* What was left out is always said; these formats have no place for it, or one that few look at. */
+/* Prints a note about excluded time for formats that have no visible place for it. */
 static void print_idle(const struct report_opts *opts)
 {
 	char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
@@ -352,7 +353,7 @@ static bool is_page(const struct report_opts *opts)
 	return opts->write == output__flame_html || opts->write == output__flame_svg;
 }
 
-/* What is shown of what was loaded. The page has all frames, and shows what its user wants. */
+/* Prepares the loaded profiles. The page gets all frames, and lets its user choose. */
 static int choose_view(struct report_opts *opts)
 {
 	int status = refuse_histogram(opts->profile);
@@ -371,7 +372,7 @@ static int choose_view(struct report_opts *opts)
 	return status;
 }
 
-/* The older one is loaded and shown as the newer one is. */
+/* Loads the older recording, prepares it in the same way, and compares. */
 static int compare(struct report_opts *opts, const struct runtime *const *runtimes)
 {
 	int status =
@@ -413,7 +414,8 @@ static bool is_for_people(const struct report_opts *opts)
 		(format && (format->write == output__table || format->write == output__tree)));
 }
 
-/* A table of functions names the line of each that has most. Lines do not make it longer. */
+/* Returns true for a table of functions, which names the hottest line of each function. Lines do
+ * not make it longer. */
 static bool has_hottest_lines(const struct report_opts *opts)
 {
 	return opts->format && opts->format->write == output__table && !opts->view.filter.lines &&
@@ -602,7 +604,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		opts.frames = FRAMES_COLLAPSED;
 	opts.write = opts.view.output && ends_with(opts.view.output, ".svg") ? output__flame_svg
 									     : output__flame_html;
-	/* the picture in an SVG shows lines if the recording is loaded with lines */
+	/* The picture in an SVG shows lines if the recording is loaded with lines. */
 	if (opts.write == output__flame_html || opts.source)
 		opts.view.filter.lines = true;
 	opts.output.joins_lines &= opts.write == output__flame_html;

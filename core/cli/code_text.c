@@ -15,22 +15,22 @@
 
 enum {
 	FILE_BYTES = 2047 << 20,
-	CODE_BYTES = 1 << 20,  /* of one function; what is longer is none */
-	TEXTS_BYTES = 1 << 20, /* of all functions */
+	CODE_BYTES = 1 << 20,  /* code of one function; longer code is left out */
+	TEXTS_BYTES = 1 << 20, /* texts of all functions */
 	FUNCTIONS_MAX = 1000,
-	WHOLE_ROWS = 1000,  /* a function of so many instructions is shown in full */
-	AROUND_BYTES = 192, /* of longer ones what is so near to one with samples */
+	WHOLE_ROWS = 1000,  /* instructions of a function that is shown in full */
+	AROUND_BYTES = 192, /* in longer functions: distance from instructions with samples */
 };
 
-/* A frame with an address, and what is sorted by. */
+/* a frame with an address, with the keys of sorting */
 struct place {
 	uint32_t frame, image, name;
-	uint64_t address, weight; /* of all places of that name in that image */
+	uint64_t address, weight; /* weight: sum of all places with that name in that image */
 };
 
-/* One file. */
+/* one file */
 struct image {
-	struct elf_file *file; /* NULL: not opened, or `why` not */
+	struct elf_file *file; /* NULL: not opened; `why` has the reason */
 	struct symbols *symbols;
 	const char *why;
 	bool tried;
@@ -45,7 +45,7 @@ struct reading {
 	int root_fd;
 };
 
-/* ---- what is wanted ---- */
+/* ---- selection ---- */
 
 static int by_function(const void *left, const void *right)
 {
@@ -68,7 +68,7 @@ static int by_weight(const void *left, const void *right)
 	return by_function(left, right);
 }
 
-/* "f", or "f(int)" without what is behind the name. */
+/* Returns true for "f", or for "f(int)" with text after the name. */
 static bool is_called(const char *name, const char *wanted)
 {
 	size_t len = strlen(wanted);
@@ -76,7 +76,7 @@ static bool is_called(const char *name, const char *wanted)
 	return !strncmp(name, wanted, len) && (!name[len] || name[len] == '(');
 }
 
-/* By frame with an address: what ends there, or in what is inlined there. */
+/* Sums the own weights of frames with an address, with those of functions inlined there. */
 static int sum_up(const struct profile *profile, uint64_t *weights)
 {
 	uint32_t *owners = calloc(profile->n_nodes, sizeof(*owners));
@@ -96,7 +96,7 @@ static int sum_up(const struct profile *profile, uint64_t *weights)
 	return owners ? 0 : -ENOMEM;
 }
 
-/* The places, those of one function together, the greatest own weight first. */
+/* Finds the places, sorted by own weight, with the places of a function adjacent. */
 static int find_places(struct reading *reading, const char *function)
 {
 	const struct profile *profile = reading->profile;
@@ -143,7 +143,7 @@ static bool has_build_id(const struct elf_file *file, const char *wanted)
 	return *text && !strcmp(text, wanted);
 }
 
-/* Another version of a file has other code at the same places. */
+/* Opens a file, unless it is another version, with other code at the same places. */
 static int open_image(struct reading *reading, uint32_t number)
 {
 	const struct profile *profile = reading->profile;
@@ -186,10 +186,10 @@ struct taking {
 	struct symbols *symbols;
 	uint64_t end;
 	size_t cap;
-	char *last; /* place; borrowed from a row */
+	char *last; /* the last place; borrowed from a row */
 };
 
-/* " <memcpy>", of what is not within the function. */
+/* Writes " <memcpy>" for a target outside of the function. */
 static void add_target(struct taking *taking, uint64_t target, char *buf, size_t size)
 {
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
@@ -203,7 +203,8 @@ static void add_target(struct taking *taking, uint64_t target, char *buf, size_t
 		snprintf(buf, size, " <%.200s>", frames[n - 1].function);
 }
 
-/* "f.c:12", where it begins to be another; 0 or -ENOMEM. */
+/* Returns "f.c:12" in *@ret if it differs from the last one, otherwise NULL. Returns 0 or
+ * -ENOMEM. */
 static int add_line(struct taking *taking, uint64_t address, char **ret)
 {
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
@@ -249,7 +250,7 @@ static int take(void *ctx, const struct instruction *instruction)
 	return 0;
 }
 
-/* Of a long function, what is near to the places of its frames. */
+/* Reduces a long function to the neighbourhood of its frames' places. */
 static void cut_rows(struct output_code *code, const struct place *places, size_t n)
 {
 	size_t kept = 0, at = 0;
@@ -315,8 +316,8 @@ static int add_code(struct reading *reading, const struct place *place, const ch
 	return 0;
 }
 
-/* The code around the first of some places of one function, in the order of their addresses.
- * Returns how many of them are in it, or -ENOMEM. */
+/* Reads the code around the first place of a function; the places are sorted by address. Returns
+ * the number of places within the code, or -ENOMEM. */
 static ssize_t read_code(struct reading *reading, const struct place *places, size_t n)
 {
 	struct image *image = &reading->images[places->image];

@@ -6,19 +6,19 @@
 
 #include "core/profile/output.h"
 
-/* The machine code of the native functions that a profile has addresses of, as far as their files
- * can be read here and now, and are those that were recorded: a file is taken only if it has the
- * recorded build id. Where there is no code, it is said why. What may be read: as
- * core/cli/shown_file.h; the functions with the greatest own weight first, up to a limit. */
+/* The machine code of native functions with addresses in a profile. A file is used only if it is
+ * readable now and has the recorded build id. If there is no code, the reason is shown.
+ * core/cli/shown_file.h defines the files that may be read. Functions with the largest own weight
+ * come first, up to a limit. */
 struct code_texts {
 	struct output_code *rows;
 	size_t n, cap;
 	size_t bytes;
 };
 
-/* Adds those that are not there yet; the profile outlives them. `function`: only those of that name
- * (with or without parameters), without a limit; NULL: all. 0 or -ENOMEM; call code_texts__done in
- * any case. */
+/* Adds the functions that are not there yet; the profile must outlive them. @function selects
+ * functions by name (with or without parameters), without a limit; NULL: all. Returns 0 or -ENOMEM.
+ * The caller must call code_texts__done() also on failure. */
 int code_texts__read(struct code_texts *texts, const struct profile *profile, const char *function);
 void code_texts__done(struct code_texts *texts);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <wchar.h>
 
-/* The next character, what it is replaced by where it cannot be shown, and its columns. */
+/* the next character, its replacement if it cannot be shown, and its columns */
 struct piece {
 	const char *text;
 	size_t len, taken;
@@ -19,7 +19,7 @@ static struct piece next_piece(const char *text)
 	size_t len = mbrtowc(&wide, text, strlen(text), &state);
 	int columns;
 
-	if (!len || len > strlen(text)) /* invalid, or not whole */
+	if (!len || len > strlen(text)) /* invalid, or truncated */
 		return (struct piece) { "?", 1, 1, 1 };
 	columns = wcwidth(wide);
 	if (columns < 0)

@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-/* Copies as much of the text as has room in so many columns of a terminal and in the buffer. A
- * text that is cut ends in "~". What the terminal cannot show by the locale of LC_CTYPE, and what
- * has no width there, becomes '?'. Returns how many columns it takes. */
+/* Copies the part of @text that fits into @columns of a terminal and into the buffer. A text that
+ * is cut ends in "~". Characters that are invalid or without a width in the locale of LC_CTYPE
+ * become '?'. Returns the number of columns used. */
 int columns__cut(const char *text, int columns, char *buf, size_t size);
 
 #endif

@@ -50,7 +50,7 @@ static int check_privilege(char *detail, size_t size)
 	return -EPERM;
 }
 
-/* 0 if it has the capability. */
+/* Returns 0 if the process has the capability. */
 static int check_capability(enum privilege privilege, char *detail, size_t size)
 {
 	bool missing = privilege__missing(1U << privilege);
@@ -65,7 +65,8 @@ static int check_capability(enum privilege privilege, char *detail, size_t size)
 	return missing ? -EPERM : 0;
 }
 
-/* Until one is killed: not dumpable, which is as if it were another user's. */
+/* Starts a process until it is killed. It is not dumpable, so that its /proc files are as protected
+ * as those of another user. */
 static pid_t start_hidden(void)
 {
 	int ready[2];
@@ -84,7 +85,7 @@ static pid_t start_hidden(void)
 			pause();
 	}
 	close(ready[1]);
-	if (child > 0 && read(ready[0], &c, 1) != 0) { /* its end, when the child has closed it */
+	if (child > 0 && read(ready[0], &c, 1) != 0) { /* the end of file is expected */
 		kill(child, SIGKILL);
 		waitpid(child, NULL, 0);
 		child = -1;
@@ -93,7 +94,7 @@ static pid_t start_hidden(void)
 	return child;
 }
 
-/* Since Linux 6.15 or so CAP_PERFMON suffices for mappings. */
+/* Since about Linux 6.15, CAP_PERFMON suffices for mappings. */
 static bool reads_mappings_of_others(void)
 {
 	pid_t child = start_hidden();
@@ -150,7 +151,7 @@ static int check_probes(char *detail, size_t size)
 	return ret;
 }
 
-/* "none [integrity] confidentiality", where the kernel can do it at all. */
+/* Reads "none [integrity] confidentiality", if the kernel supports lockdown. */
 static int check_lockdown(char *detail, size_t size)
 {
 	FILE *file = fopen("/sys/kernel/security/lockdown", "re");
@@ -221,8 +222,7 @@ static int check_ring_buffer(char *detail, size_t size)
 	return code;
 }
 
-/* libbpf takes a refusal of the kernel's for an answer, so it is tried first whether it lets ask.
- */
+/* Checks that the kernel permits probing: libbpf treats a refusal as the absence of a helper. */
 static int may_ask(void)
 {
 	static const struct bpf_insn nothing[] = {

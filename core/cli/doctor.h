@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What this machine can do for braid, one check after the other, by trying. */
+/* One check of this machine's abilities for braid, by trying. */
 struct doctor_check {
 	const char *name;
 	int (*run)(char *detail,
-		   size_t size); /* 0, or a negative errno; detail says what was seen */
+		   size_t size); /* 0, or a negative errno; @detail is the observation */
 	const char *remedy;
 	bool needed; /* braid cannot record without it */
 };

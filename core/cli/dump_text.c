@@ -15,7 +15,7 @@
 
 #define LINE_BYTES 1024
 
-/* A line that grows; what finds no room in it is left out. */
+/* a line that grows up to its size; the rest is left out */
 struct line {
 	char text[LINE_BYTES];
 	size_t n;
@@ -51,7 +51,7 @@ const char *dump__kind(const struct dump_frame *frame, const struct runtime *con
 					     : "native";
 }
 
-/* "12 ms", "2.3 s", "3 h 25 min" */
+/* Adds "12 ms", "2.3 s" or "3 h 25 min". */
 static void add_time(struct line *line, uint64_t ns)
 {
 	double s = ns / 1e9;
@@ -84,7 +84,7 @@ static const char *state_text(char state)
 	}
 }
 
-/* "a mutex at 0x55d0e0 (held by 12 "two")" */
+/* Adds "a mutex at 0x55d0e0 (held by 12 "two")". */
 static void add_lock(struct line *line, const struct dump_process *process,
 		     const struct dump_thread *thread)
 {
@@ -111,7 +111,7 @@ static const char *signal_name(int number)
 	return text;
 }
 
-/* "sleeping in futex": all of a head that threads with one stack share. */
+/* Adds "sleeping in futex", the part of a head that threads with equal stacks share. */
 static void add_state(struct line *line, const struct dump_thread *thread)
 {
 	const char *call = thread->call >= 0 ? syscall__name(thread->call) : NULL;
@@ -163,7 +163,7 @@ static void print_head(FILE *out, const struct dump_process *process,
 	escape__line(out, "%s", line.text);
 }
 
-/* Script frames stand out: they are what people have written. */
+/* Prints a frame. Script frames, which users have written, are marked. */
 static void print_frame(FILE *out, const struct dump_frame *frame,
 			const struct runtime *const *runtimes)
 {
@@ -178,9 +178,9 @@ static void print_frame(FILE *out, const struct dump_frame *frame,
 	escape__line(out, "%s", line.text);
 }
 
-#define RUN_MIN 3 /* frames that one line stands for */
+#define RUN_MIN 3 /* minimum number of frames that one line replaces */
 
-/* Frames of the kernel, or native ones with those that are inlined into them. */
+/* Returns the length of a run of kernel frames, or of native ones with those inlined into them. */
 static size_t run_length(const struct dump_thread *thread, size_t first)
 {
 	bool kernel = thread->frames[first].kind == KIND_KERNEL;
@@ -200,8 +200,8 @@ static bool is_caller(const struct dump_frame *frame, const struct runtime *runt
 	return false;
 }
 
-/* Of a run inside a frame of the runtime, the function that the script has called; the outermost
- * one if that is not known, or the run is none of these. */
+/* Returns the function that the script called, in a run inside a frame of the runtime. Returns the
+ * outermost function if that one is not found, or for another run. */
 static const struct dump_frame *called(const struct dump_frame *inner, size_t n,
 				       const struct runtime *runtime)
 {
@@ -211,7 +211,8 @@ static const struct dump_frame *called(const struct dump_frame *inner, size_t n,
 	return &inner[n - 1];
 }
 
-/* What the thread is in, and by what it got there: the names between say little. */
+/* Prints the innermost function of a run, and the one that was called: the names between are rarely
+ * relevant. */
 static void print_run(FILE *out, const struct dump_frame *inner, size_t n,
 		      const struct runtime *runtime)
 {
@@ -250,7 +251,7 @@ static void print_stack(FILE *out, const struct dump_thread *thread,
 	}
 }
 
-/* The frames, and what makes them worth less. */
+/* Prints the frames, and notes that limit their reliability. */
 static void print_body(FILE *out, const struct dump_thread *thread,
 		       const struct runtime *const *runtimes, enum profile_frames frames)
 {
@@ -265,18 +266,18 @@ static void print_body(FILE *out, const struct dump_thread *thread,
 		escape__line(out, "    [what has called this could not be told]");
 }
 
-/* --- threads with one stack --- */
+/* --- threads with equal stacks --- */
 
-#define NAMES_SHOWN 8 /* of the threads of a group */
+#define NAMES_SHOWN 8 /* names of a group's threads */
 
-/* The text of a thread, by which groups are made. */
+/* the text of a thread, which determines its group */
 struct shown_thread {
-	char *key;  /* state, lock and stack, as they are shown; NULL: the thread is shown alone */
+	char *key;  /* state, lock and stack, as shown; NULL: the thread is shown alone */
 	char *body; /* the part of @key with the stack */
 	bool done;  /* printed with another thread */
 };
 
-/* 0 or -ENOMEM */
+/* Returns 0 or -ENOMEM. */
 static int make_key(struct shown_thread *ret, const struct dump_process *process,
 		    const struct dump_thread *thread, const struct runtime *const *runtimes,
 		    enum profile_frames frames)
@@ -352,7 +353,7 @@ static void print_thread(FILE *out, const struct dump_process *process, size_t i
 	}
 }
 
-/* "4 idle threads (--all shows them): ..." */
+/* Prints "4 idle threads (--all shows them): ...". */
 static void print_idle(FILE *out, const struct dump_process *process, size_t *members)
 {
 	struct line line = {};
@@ -388,13 +389,13 @@ static void print_task(FILE *out, const struct dump_thread *task,
 	print_stack(out, task, runtimes, frames);
 }
 
-/* Those of the thread, which are next to each other; 0: of none. */
+/* Prints the tasks of the thread, which are adjacent; 0: tasks without a thread. */
 static void print_tasks(FILE *out, const struct dump_process *process, uint32_t thread,
 			const struct runtime *const *runtimes, enum profile_frames frames)
 {
 	size_t low = 0, high = process->n_tasks;
 
-	while (low < high) { /* `thread` - 1: they are in that order */
+	while (low < high) { /* `thread` - 1: that is their order */
 		size_t middle = low + (high - low) / 2;
 
 		if (process->tasks[middle].of_thread - 1 < thread - 1)
@@ -406,7 +407,7 @@ static void print_tasks(FILE *out, const struct dump_process *process, uint32_t 
 		print_task(out, &process->tasks[low], runtimes, frames);
 }
 
-/* Each circle once, beginning with its first thread. */
+/* Prints each circle once, from its first thread. */
 static void print_deadlocks(FILE *out, const struct dump_process *process)
 {
 	for (size_t i = 0; i < process->n_threads; i++) {
@@ -449,7 +450,7 @@ static void print_cost(FILE *out, const struct dump_process *process)
 	escape__line(out, "%s", line.text);
 }
 
-/* 0 or -ENOMEM */
+/* Returns 0 or -ENOMEM. */
 static int print_threads(FILE *out, const struct dump_process *process,
 			 const struct runtime *const *runtimes, const struct dump_view *view)
 {

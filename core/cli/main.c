@@ -48,8 +48,8 @@ static void print_help(FILE *out)
 	      out);
 }
 
-/* What is opened next must not take the number of a closed standard stream: the program's words
- * would go there. In the wrong direction, so that using it still fails. */
+/* Opens /dev/null for closed standard streams, so that no later file gets their numbers and the
+ * program's output. The direction is the wrong one, so that use still fails. */
 static void fill_standard_streams(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -58,7 +58,7 @@ static void fill_standard_streams(void)
 			_exit(EXIT_FAILED);
 }
 
-/* Words that nobody got are a failure, unless who reads them has seen enough (`| head`). */
+/* Fails if output was lost, unless the reader has seen enough (`| head`). */
 static int flush_output(int status)
 {
 	bool failed = ferror(stdout) && errno != EPIPE;
@@ -74,13 +74,13 @@ static int run_command(const struct command *command, int argc, char **argv)
 {
 	char name[64];
 
-	/* It reads and writes what its user names: with his rights alone. */
+	/* These read and write files that the user names: use the user's own rights. */
 	if (command->run == cmd_report || command->run == cmd_flame || command->run == cmd_push)
 		privilege__drop_lent();
 
 	snprintf(name, sizeof(name), "braid %s", command->name);
 	argv[0] = name;
-	program_invocation_name = program_invocation_short_name = name; /* argp's messages */
+	program_invocation_name = program_invocation_short_name = name; /* for argp's messages */
 	return command->run(argc, argv, runtimes);
 }
 

@@ -17,7 +17,7 @@
 
 #define NEW_MODE 0666 /* less the umask */
 
-/* --- what is there --- */
+/* --- an existing file --- */
 
 enum there { THERE_NOTHING, THERE_FILE, THERE_DEVICE, THERE_STDOUT };
 
@@ -34,7 +34,7 @@ static int refuse(const struct output_place *place, int code, const char *why, s
 	return err__set(err, code, "cannot write %s: %s", place->path, why);
 }
 
-/* --- names that are not given --- */
+/* --- default names --- */
 
 bool output_file__is_page(const char *path)
 {
@@ -116,7 +116,7 @@ static int look_at_file(const struct output_place *place, const char *path, cons
 	return THERE_FILE;
 }
 
-/* @path: where links lead to. */
+/* @path: the target of links. */
 static int look_at(const struct output_place *place, const char *path, const struct stat *st,
 		   struct err *err)
 {
@@ -134,15 +134,15 @@ static int look_at(const struct output_place *place, const char *path, const str
 	if (S_ISBLK(st->st_mode) && !place->force)
 		return err__set(err, -EEXIST, "%s is a block device; --force writes into it",
 				place->path);
-	/* /proc/PID/fd leads to pipes that have no name. */
+	/* /proc/PID/fd leads to pipes without a name. */
 	if (!lstat(path, &end) && end.st_ino == st->st_ino && foreign_path__is_foreign(path, st))
 		return refuse(place, -EACCES,
 			      "it is another user's, in a directory that others may write", err);
 	return THERE_DEVICE;
 }
 
-/* Returns an enum there or a negative errno. O_PATH opens nothing, and follows links only where the
- * kernel lets it. */
+/* Returns an enum there or a negative errno. O_PATH opens nothing, and follows links only if the
+ * kernel permits it. */
 static int look(const struct output_place *place, struct stat *ret_st, char **ret_path,
 		struct err *err)
 {
@@ -213,10 +213,11 @@ static void remove_and_end(int number)
 {
 	if (to_remove)
 		unlink(to_remove);
-	raise(number); /* once this handler, which is gone by now, returns */
+	raise(number); /* after this handler, which was reset, returns */
 }
 
-/* The write fails with EFBIG then. Not ignored: a program that is executed would inherit that. */
+/* The write then fails with EFBIG. The signal is not ignored, as child programs would inherit
+ * that. */
 static void go_on(int number)
 {
 	(void)number;
@@ -246,8 +247,8 @@ static void unwatch_signals(void)
 
 /* --- writing --- */
 
-/* Permissions of the file that @old describes, and its owner; NULL: there is none. Neither a group
- * nor others may read more than of the recording (@limit). */
+/* Sets the permissions and owner of the file in @old; NULL: there is none. Group and others get no
+ * more read permission than for the recording (@limit). */
 static int set_mode(const struct output_file *file, const struct stat *old, mode_t limit)
 {
 	int fd = file->beside.fd;
@@ -326,23 +327,7 @@ int output_file__open(const struct output_place *place, struct output_file *ret,
 	return there < 0 ? there : code;
 }
 
-/* Gives the page at @path the name `path`.old as well, over an older page. */
-static int keep_page(const char *path)
-{
-	char *old;
-	int ret = name_old(path, &old);
-
-	if (ret)
-		return ret;
-	if (output_file__is_page(old) && unlink(old))
-		ret = -errno;
-	if (!ret && link(path, old))
-		ret = -errno;
-	free(old);
-	return ret;
-}
-
-/* A name that is not given is taken from no file but the one that was looked at. */
+/* Moves the file to its place. A default name replaces only the file that was checked. */
 static int take_place(struct output_file *file)
 {
 	struct stat st;

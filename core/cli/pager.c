@@ -25,7 +25,8 @@ bool pager__wants_colour(void)
 	return is_terminal() && (!no || !*no);
 }
 
-/* A shell would say that it is not there, and nothing would be seen. */
+/* Returns true if less is installed. Otherwise a shell would print an error, and the output would
+ * be lost. */
 static bool has_less(void)
 {
 	char *path = strdup(getenv("PATH") ? getenv("PATH") : ""), *rest = path, *folder;
@@ -53,10 +54,10 @@ static const char *choice(void)
 
 static void run(const char *command, int input)
 {
-	/* Ends if one screen is enough, shows colours, does not clear the screen; as git has it. */
+	/* Quit if one screen suffices, show colours, do not clear the screen; as git does. */
 	setenv("LESS", "FRX", 0);
 	setenv("LV", "-c", 0);
-	/* Who may run braid by sudo need not be one who may run everything. */
+	/* A user who may run braid by sudo may not be allowed to run other commands. */
 	if (getenv("SUDO_UID"))
 		setenv("LESSSECURE", "1", 1);
 	signal(SIGINT, SIG_DFL);
@@ -84,10 +85,10 @@ void pager__start(void)
 	}
 	close(ends[0]);
 	if (pager > 0 && dup2(ends[1], STDOUT_FILENO) >= 0) {
-		/* Ctrl-C is for the pager, after which the shell must not come back too early. */
+		/* Ctrl-C is for the pager; the shell must not return before the pager ends. */
 		signal(SIGINT, SIG_IGN);
 		signal(SIGQUIT, SIG_IGN);
-		signal(SIGPIPE, SIG_IGN); /* who has seen enough is no error */
+		signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is not an error */
 	}
 	close(ends[1]);
 }
@@ -99,7 +100,7 @@ void pager__finish(void)
 	if (pager <= 0)
 		return;
 	fflush(stdout);
-	close(STDOUT_FILENO); /* which tells the pager that this is all */
+	close(STDOUT_FILENO); /* the pager sees the end of its input */
 	while (waitpid(pager, &status, 0) < 0 && errno == EINTR)
 		;
 	pager = 0;

@@ -4,17 +4,17 @@
 
 #include <stdbool.h>
 
-/* Long texts on a terminal, as git shows them: by BRAID_PAGER, PAGER or less, which ends by itself
- * if all fits on the screen. "" and "cat" are no pager. */
+/* Shows long texts on a terminal as git does: by BRAID_PAGER, PAGER or less, which quits if the
+ * text fits the screen. "" and "cat" mean no pager. */
 
-/* Is standard output a terminal that understands colours, and does the user want them
- * (https://no-color.org)? Ask before there is a pager. */
+/* Returns true if standard output is a terminal with colours, and the user has not disabled them
+ * (https://no-color.org). Must be called before the pager starts. */
 bool pager__wants_colour(void);
 
-/* What is written to standard output from now on goes to the pager, if there is to be one. */
+/* Redirects standard output to the pager, if there is one. */
 void pager__start(void);
 
-/* Waits for its end. */
+/* Waits for the end of the pager. */
 void pager__finish(void);
 
 #endif

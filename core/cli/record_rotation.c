@@ -27,7 +27,7 @@ static const struct argp_option options[] = {
 	{}
 };
 
-/* A number of bytes, maybe with a unit. */
+/* Parses a number of bytes, with an optional unit. */
 static uint64_t parse_size(struct argp_state *state, const char *option, const char *arg)
 {
 	static const char units[] = "bkmgt";

@@ -4,11 +4,11 @@
 
 #include "core/cli/cli.h"
 
-/* Options of `record` for one recording after the other, and for metrics. */
+/* Options of `record` for rotation and for metrics. */
 extern const struct argp
 	record_rotation_argp; /* child parser; its input is a struct session_opts */
 
-/* Ends the program if they make no sense, or not with the others. */
+/* Ends the program if the options are inconsistent, also with the other options. */
 void record_rotation__check(struct argp_state *state, struct session_opts *opts, bool output_given);
 
 #endif

@@ -16,7 +16,7 @@
 
 #define TEXT_BYTES 256
 
-#define COMPLETE_USUAL 0.99 /* of stacks; what is less is worth a word */
+#define COMPLETE_USUAL 0.99 /* fraction of complete stacks; a lower one is reported */
 
 static uint64_t sum_of(const uint64_t *by_state)
 {
@@ -35,7 +35,7 @@ static const char *amount(enum profile_unit unit, double value, char buf[32])
 	return buf;
 }
 
-/* "= 1.43 s CPU in 13.3 s (11 % of one CPU)" */
+/* Writes "= 1.43 s CPU in 13.3 s (11 % of one CPU)". */
 static void describe_cpu(double cpu_ns, double duration_s, char *buf, size_t size)
 {
 	char cpu[32];
@@ -45,7 +45,7 @@ static void describe_cpu(double cpu_ns, double duration_s, char *buf, size_t siz
 		 duration_s > 0 ? cpu_ns / 1e7 / duration_s : 0);
 }
 
-/* Where an event has all of the threads' time, or what they do not run in. */
+/* Describes the time of an event about all of the threads' time, or about the time off the CPU. */
 static void describe_time(const uint64_t *by_state, const char *name, double duration_s, char *buf,
 			  size_t size)
 {
@@ -90,7 +90,7 @@ static void describe(const struct session_opts *opts, const struct session_summa
 			 summary->duration_s);
 }
 
-/* "; 98 % in NAME" of runtimes, of the time on CPU. */
+/* Writes "; 98 % in NAME" for each runtime, as a share of CPU time. */
 static void describe_runtimes(const struct session_opts *opts, const struct capture_stats *stats,
 			      char *buf, size_t size)
 {
@@ -122,7 +122,7 @@ static void print_events(const struct session_opts *opts, const struct session_s
 	}
 }
 
-/* Those who find nothing in it want to know why. */
+/* Prints the activity of the processes, which explains a recording with few samples. */
 static void print_activity(const struct session_opts *opts, const struct session_summary *summary)
 {
 	const struct activity *activity = &summary->activity;
@@ -145,7 +145,7 @@ static void print_activity(const struct session_opts *opts, const struct session
 		waits ? "" : ": try -e wall, which shows where threads wait, too");
 }
 
-/* Of the runtimes that were met. */
+/* Prints the numbers of frames, with the runtimes that were found. */
 static void print_frames(const struct session_opts *opts, const struct capture_stats *stats)
 {
 	int i;
@@ -159,7 +159,7 @@ static void print_frames(const struct session_opts *opts, const struct capture_s
 	fputc('\n', stderr);
 }
 
-/* Prints the share of frames that nothing proves, if there are any. */
+/* Prints the share of inferred frames, if there are any. */
 static void print_inferred(const struct capture_stats *stats)
 {
 	struct profile_evidence evidence = { .natives = stats->native_frames,
@@ -174,7 +174,8 @@ static void print_inferred(const struct capture_stats *stats)
 		fprintf(stderr, "%s: braid report --annotate marks them\n", text);
 }
 
-/* How many they are is said with the losses. */
+/* Prints the first process with unreadable code. The losses contain the number of such
+ * processes. */
 static void print_forbidden(const struct tracker_forbidden *forbidden)
 {
 	const uint32_t privilege = 1U << PRIVILEGE_PROCESSES;
@@ -191,8 +192,8 @@ static void print_forbidden(const struct tracker_forbidden *forbidden)
 		     forbidden->pid, forbidden->name, more, why);
 }
 
-/* A compiler that reports what it makes has a runtime or a map: this is of others, or of a program
- * that has replaced its code by other code. */
+/* Prints code in anonymous memory. A compiler that reports its code has a runtime or a map. The
+ * code here is that of other compilers, or of a program that replaced its code. */
 static void print_fileless(const struct compiled_stats *compiled)
 {
 	if (compiled->fileless)
@@ -205,7 +206,7 @@ static void print_fileless(const struct compiled_stats *compiled)
 			     compiled->fileless_bytes >> 10);
 }
 
-/* What is missing in it for want of a privilege. */
+/* Prints the data that a missing privilege hides. */
 static void print_unseen(const struct session_summary *summary)
 {
 	unsigned unread = unread_files__count(summary->unread);
@@ -230,7 +231,7 @@ static void print_unseen(const struct session_summary *summary)
 
 #define TOO_LARGE_SHOWN 8
 
-/* Prints the files that were not read, or not whole, because of the budget of the file or its
+/* Prints the files that were skipped or read in part, because of the budget of the file or its
  * owner. */
 static void print_too_large(void)
 {
@@ -247,7 +248,7 @@ static void print_too_large(void)
 			n - TOO_LARGE_SHOWN);
 }
 
-/* Prints which debug information there is and could not be used. */
+/* Prints available debug information that could not be used. */
 static void print_debug_missing(void)
 {
 	const struct debug_missing *missing;
@@ -272,10 +273,10 @@ static void print_fetched(const struct fetched_names_stats *fetched)
 			failure ?: "");
 }
 
-#define NAMELESS_SAMPLES 100 /* with fewer samples a share says little */
+#define NAMELESS_SAMPLES 100 /* with fewer samples a share is unreliable */
 #define NAMELESS_PERCENT 5
 
-/* The counts of the recording are there; nothing is read or run for this. */
+/* Prints the share of unnamed code, from counts of the recording; reads and runs nothing. */
 static void print_nameless(const struct session_opts *opts, const struct session_summary *summary)
 {
 	const struct session_nameless *nameless = &summary->nameless;
@@ -310,7 +311,7 @@ static void print_tableless(const struct session_summary *summary)
 		summary->table_max_bytes >> 20);
 }
 
-/* Prints how the samples of one event were chosen to keep the limit. */
+/* Prints how the samples of one event were selected to stay within the limit. */
 static void print_choice(const char *name, uint64_t occurrences, uint64_t skipped,
 			 uint64_t period_ns)
 {
@@ -328,7 +329,8 @@ static void print_choice(const char *name, uint64_t occurrences, uint64_t skippe
 			     name, skipped, occurrences);
 }
 
-/* Prints what was done to keep the limit, by event, and what was not wanted. */
+/* Prints the measures against an excess of the limit, by event, and the waits that were left
+ * out. */
 static void print_economy(const struct session_opts *opts, const struct session_summary *summary)
 {
 	const struct kernel_half_economy *economy = &summary->economy;
@@ -352,7 +354,7 @@ static void print_economy(const struct session_opts *opts, const struct session_
 			economy->below, economy->below_ns / 1e9);
 }
 
-/* How, and at what cost. */
+/* Prints the methods and the cost. */
 static void print_details(const struct session_opts *opts, const struct session_summary *summary)
 {
 	const struct capture_stats *stats = summary->stats;
@@ -383,10 +385,10 @@ static void print_complete(const struct capture_stats *stats)
 		100.0 * stats->complete / stats->samples, stats->complete, stats->samples);
 }
 
-/* A larger recording takes longer to read than its user waits for sentences. */
+/* A larger recording takes too long to read for these sentences. */
 #define SENTENCES_SAMPLES 200000
 
-/* Prints what the recording shows, and commands that fit. */
+/* Prints the findings of the recording, and suitable commands. */
 static void print_findings(const struct session_opts *opts, const struct capture_stats *stats)
 {
 	struct view_opts view = VIEW_OPTS_DEFAULT(opts->runtimes);

@@ -6,8 +6,8 @@
 
 #include "core/record/session.h"
 
-/* What `braid record` says at the end, on stderr: what was found and what to do next, what was lost
- * and what was done to keep limits. `verbose`: also how it was found, and what that cost. */
+/* Prints the end of `braid record` on stderr: findings, next commands, losses, and measures against
+ * an excess of limits. @verbose adds methods and cost. */
 void record_summary__print(const struct session_opts *opts, const struct session_summary *summary,
 			   bool verbose);
 

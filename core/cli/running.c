@@ -37,7 +37,7 @@ int running__each(int (*fn)(void *ctx, const struct procfs_info *info), void *ct
 struct hint {
 	const char *name;
 	uint32_t pids[HINTS_MAX];
-	size_t n; /* found; HINTS_MAX of them are in `pids` */
+	size_t n; /* number found; at most HINTS_MAX of them are in `pids` */
 };
 
 /* Compares @name with the name of the program in @command, up to a blank or a colon. */

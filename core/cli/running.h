@@ -6,14 +6,15 @@
 
 #include "core/target/procfs.h"
 
-/* Running processes, and hints for a command line that names one in a wrong place. */
+/* Running processes, and hints for a command line with a process in a wrong place. */
 
-/* Calls @fn for each process but braid itself, kernel threads and processes that have ended. Stops
- * at the first value other than 0 and returns it; else 0 or the negative errno of opendir. */
+/* Calls @fn for each process except braid itself, kernel threads and processes that have ended.
+ * Stops at the first value other than 0 and returns it; otherwise returns 0 or the negative errno
+ * of opendir(). */
 int running__each(int (*fn)(void *ctx, const struct procfs_info *info), void *ctx);
 
-/* Writes "did you mean -p 12 or -p 15?" for processes whose name, or the name of whose program, is
- * @name, to @ret. Without such a process @ret is "". */
+/* Writes "did you mean -p 12 or -p 15?" to @ret for processes whose name or program's name is
+ * @name. Without such a process @ret is "". */
 void running__hint(const char *name, char *ret, size_t size);
 
 /* Returns true if @text is the PID of a process. */

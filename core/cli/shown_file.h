@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 
-/* Opens a file of which some may be shown in a page: what files a recording names is up to who made
- * it, and pages are given away. Only regular files, for root only those that everybody may read,
- * with 1 to `most` bytes; looked up below `root_fd`. A descriptor; -EACCES: it may not be shown,
- * -EFBIG, or as of target_file__find. */
+/* Opens a file that may be shown in a page. The recording's author chooses the file, and pages are
+ * given to others. So the file must be a regular one with 1 to @most bytes and, if braid is root,
+ * readable for everyone. @path is relative to @root_fd. Returns a descriptor; -EACCES if the file
+ * may not be shown, -EFBIG, or an error of target_file__find(). */
 int shown_file__open(int root_fd, const char *path, uint64_t most, uint64_t *ret_size);
 
 #endif

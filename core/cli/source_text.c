@@ -13,23 +13,23 @@
 #include "core/cli/shown_file.h"
 
 enum {
-	AROUND = 40,		/* lines before the first and after the last that is named */
-	FILE_BYTES = 4 << 20,	/* a longer one is no source that anybody reads */
-	TEXT_BYTES = 128 << 10, /* of one file */
-	TEXTS_BYTES = 1 << 20,	/* of all */
+	AROUND = 40,		/* lines before the first and after the last one with samples */
+	FILE_BYTES = 4 << 20,	/* longer files are not readable sources */
+	TEXT_BYTES = 128 << 10, /* text of one file */
+	TEXTS_BYTES = 1 << 20,	/* texts of all files */
 	SUFFIX_MAX = 8,
 };
 
 struct wanted {
-	uint32_t file; /* of the paths */
+	uint32_t file; /* number in the paths */
 	uint32_t first, last;
-	double weight; /* own, as a part of the event's whole */
+	double weight; /* own weight, as a fraction of the event's total */
 };
 
-/* The files of all profiles. */
+/* the files of all profiles */
 struct files {
 	struct strtab *paths;
-	struct wanted *rows; /* by path */
+	struct wanted *rows; /* indexed by path */
 	size_t cap;
 };
 
@@ -42,7 +42,7 @@ static int by_weight(const void *left, const void *right)
 	return (a->file > b->file) - (a->file < b->file);
 }
 
-/* Is that the name of a text that is meant to be shown? */
+/* Returns true if the name is that of a source text. */
 static bool is_source(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *dot;
@@ -53,8 +53,8 @@ static bool is_source(const char *path)
 	return dot && dot[1] && strlen(dot + 1) <= SUFFIX_MAX;
 }
 
-/* Sets *ret_row to the row of the profile's string @file, or to NULL if it is no source. @ids has
- * the path's number + 1 of each string that was found before. Returns 0 or -ENOMEM. */
+/* Sets *@ret_row to the row of the profile's string @file, or to NULL if it is not a source. @ids
+ * has the path's number + 1 for each string that was found before. Returns 0 or -ENOMEM. */
 static int find_row(struct files *files, const struct profile *profile, uint32_t *ids,
 		    uint32_t file, struct wanted **ret_row)
 {
@@ -101,7 +101,7 @@ static int add_wanted(struct files *files, const struct profile *profile)
 	return ret;
 }
 
-/* Sorts the files that have lines by weight. Returns how many there are. */
+/* Sorts the files that have lines by weight. Returns their number. */
 static size_t sort_wanted(struct files *files)
 {
 	size_t n = 0;
@@ -117,7 +117,7 @@ static size_t sort_wanted(struct files *files)
 	return n;
 }
 
-/* All of a file that may be shown; NULL: it may not, or cannot be read. */
+/* Returns the whole file, if it may be shown; NULL: it may not, or is unreadable. */
 static char *read_file(int root_fd, const char *path, size_t *ret_size, double *ret_changed_s)
 {
 	struct stat st = {};
@@ -144,7 +144,7 @@ static char *read_file(int root_fd, const char *path, size_t *ret_size, double *
 	return text;
 }
 
-/* The wanted lines, owned by the caller; NULL: there are none, or no memory. */
+/* Returns the selected lines, owned by the caller; NULL: there are none, or out of memory. */
 static char *cut_lines(const char *text, size_t size, const struct wanted *wanted,
 		       uint32_t *ret_first)
 {
@@ -178,7 +178,7 @@ static int add(struct source_texts *texts, const char *file, char *text, uint32_
 	return 0;
 }
 
-/* Reads the files' lines. `begun_s`: of the oldest process. Returns 0 or -ENOMEM. */
+/* Reads the files' lines. @begun_s: start of the oldest process. Returns 0 or -ENOMEM. */
 static int read_wanted(struct source_texts *texts, const struct files *files, size_t n,
 		       double begun_s)
 {
@@ -197,7 +197,7 @@ static int read_wanted(struct source_texts *texts, const struct files *files, si
 		if (!part)
 			continue;
 		bytes += strlen(part);
-		/* A process's time of start has hundredths of a second. */
+		/* A process's start time has a resolution of 0.01 s. */
 		ret = add(texts, path, part, first, begun_s > 0 && changed_s > begun_s + 0.02);
 	}
 	close_fd(&root_fd);

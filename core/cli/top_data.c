@@ -15,7 +15,8 @@ void top__done(struct top *top)
 	top->profile = NULL;
 }
 
-/* Labels are cut for the terminal: what is behind that is not searched either. */
+/* Drops rows that do not match the search. Labels are cut for the terminal, and only the visible
+ * part is searched. */
 static void keep_found(struct top *top)
 {
 	struct rows *rows = &top->rows;
@@ -80,7 +81,7 @@ int top__take(struct top *top, struct err *err)
 	struct profile *profile = NULL;
 	int ret;
 
-	top__done(top); /* before there is another one, as it may be large */
+	top__done(top); /* before the next one is loaded, as it may be large */
 	ret = cli__live_profile(top->live, top->opts.runtimes, &profile, err);
 	if (ret)
 		return ret;

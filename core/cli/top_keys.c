@@ -34,7 +34,8 @@ static int search_again(struct top *top)
 	return top__arrange(top);
 }
 
-/* A character may be of several bytes, the first of which is no continuation. */
+/* Handles a key in a search. A character may have several bytes, of which the first is not a
+ * continuation. */
 static int search_key(struct top *top, int key)
 {
 	size_t len = strlen(top->search);
@@ -135,7 +136,7 @@ static int table_key(struct top *top, int key)
 int top__key(struct top *top, int key)
 {
 	top->changed = true;
-	*top->note = '\0'; /* it was read */
+	*top->note = '\0'; /* the user has read it */
 	if (key == TOP_KEY_RESIZE)
 		return 0;
 	if (top->mode == TOP_SEARCH)

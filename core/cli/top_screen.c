@@ -14,28 +14,27 @@
 #include "core/base/util.h"
 #include "core/cli/columns.h"
 
-/* The last: they have macros that are called `lines` and `columns`. */
+/* Included last: their macros include `lines` and `columns`. */
 #include <curses.h>
 #include <term.h>
 
 #define TERMINAL     "/dev/tty"
 #define STREAMS	     3
-#define ESC_DELAY_MS 50 /* between an escape and what belongs to it, also over a slow line */
+#define ESC_DELAY_MS 50 /* between an escape and its sequence, also over a slow line */
 
 static struct {
-	int streams[STREAMS]; /* what the standard streams were; -1: they still are that */
+	int streams[STREAMS]; /* original standard streams; -1: unchanged */
 	FILE *in, *out;
 	SCREEN *curses;
 	bool opened;
 
-	/* For a signal handler, when all else is lost. */
+	/* For a signal handler that ends the process. */
 	int fd;
 	struct termios settings;
 	char restore[128];
 } screen = { .streams = { -1, -1, -1 }, .fd = -1 };
 
-/* What ends the process unless somebody does something about it, and curses and the session do
- * not. */
+/* Signals that end the process by default, and that neither curses nor the session handles. */
 static const int fatal_signals[] = { SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,    SIGFPE,
 				     SIGUSR1, SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM,   SIGXCPU,
 				     SIGSYS,  SIGPROF, SIGPOLL, SIGPWR,	 SIGVTALRM, SIGSTKFLT };
@@ -93,7 +92,7 @@ static void on_fatal(int number)
 	raise(number);
 }
 
-/* Only what would end the process now: who ignores a signal goes on to do so. */
+/* Handles only signals that would end the process now: an ignored signal stays ignored. */
 static void watch_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_fatal }, old;
@@ -259,7 +258,7 @@ static int key_of(int key)
 	case 0x1b:
 		return TOP_KEY_ESCAPE;
 	case '\f':
-		clearok(curscr, TRUE); /* whatever else has written there */
+		clearok(curscr, TRUE); /* repaint over other programs' output */
 		return TOP_KEY_RESIZE;
 	default:
 		return key < 0x100 ? key : -1;

@@ -11,7 +11,7 @@
 #include "core/profile/out_common.h"
 #include "core/target/procfs.h"
 
-#define WIDE 100 /* columns from which on there is room for amounts beside percents */
+#define WIDE 100 /* minimum columns for amounts beside percentages */
 
 static const char *const help[] = {
 	"braid top: what runs now, over the last seconds",
@@ -131,7 +131,7 @@ static int kind_width(const struct top *top)
 	return width;
 }
 
-/* A pipe may lead to where other characters can be shown than here. */
+/* Cuts a line for the terminal. A pipe is not cut, as its reader may support other characters. */
 static void cut(const char *text, int columns, char buf[TOP_TEXT_BYTES])
 {
 	if (columns == INT_MAX)

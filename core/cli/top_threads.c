@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Threads that had no sample are rows, too: what stands still is what people look for. */
+/* Rows for threads without samples: threads that do not run are often the ones of interest. */
 #include "core/cli/top.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "core/target/procfs.h"
 #include "core/target/threads.h"
 
-#define ADDED_MAX 1000 /* reading /proc of more would take too long for each look */
+#define ADDED_MAX 1000 /* reading /proc for more would take too long at each update */
 
 static int add_row(struct rows *rows, uint32_t pid, uint32_t tid, const char *process)
 {

@@ -87,7 +87,7 @@ int view_db__load(const struct db_opts *opts, const struct profile_filter *filte
 		return err__set(err, -EINVAL,
 				"--from and --to are about recordings: of a database, say time >= "
 				"and time < in --where");
-	of.times = false; /* not over time: that would be a row for each stack and moment */
+	of.times = false; /* no profile over time: that needs a row for each stack and moment */
 	code = from_db__load(&db, &of, ret_others != NULL, &recorded, err);
 	if (!code && ret_others)
 		code = build__profiles(&recorded, opts->text, &of, ret, ret_others, ret_n, err);

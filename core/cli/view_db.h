@@ -7,9 +7,9 @@
 #include "core/profile/build.h"
 #include "core/push/url.h"
 
-/* Options of commands that show what a database has, instead of a recording. */
+/* Options of commands that show data of a database instead of a recording. */
 struct db_opts {
-	const char *text;  /* the URL as it was given; NULL: a recording is shown */
+	const char *text;  /* the URL as given; NULL: a recording is shown */
 	const char *where; /* NULL: all */
 	struct url url;
 	struct server_opts server;
@@ -21,10 +21,10 @@ struct db_opts {
 
 extern const struct argp db_argp; /* child parser; its input is a struct db_opts */
 
-/* Ends the program if it is no expression as --where takes it. */
+/* Ends the program if @text is not a valid expression for --where. */
 void view_db__check_where(struct argp_state *state, const char *text);
 
-/* As load__profile and load__profiles; `ret_others` NULL: the one event alone. */
+/* As load__profile() and load__profiles(); @ret_others NULL: only one event. */
 int view_db__load(const struct db_opts *opts, const struct profile_filter *filter,
 		  struct profile **ret, struct profile ***ret_others, size_t *ret_n,
 		  struct err *err);

@@ -6,9 +6,9 @@
 #include "core/base/escape.h"
 #include "core/profile/out_findings.h"
 
-#define BUSY 0.5 /* CPUs: a process that uses less waits most of the time */
+#define BUSY 0.5 /* CPUs; a process with a lower use waits most of the time */
 
-/* Waiting says more than CPU time alone. */
+/* Prefers the event wall, as waiting is more informative than CPU time alone. */
 static const struct profile *choose(const struct profile *profile, struct profile *const *others,
 				    size_t n)
 {
@@ -18,7 +18,7 @@ static const struct profile *choose(const struct profile *profile, struct profil
 	return profile;
 }
 
-/* "-p 4711", or "" if the recording is of more than one. */
+/* Writes "-p 4711", or "" if the recording has several processes. */
 static void pid_of(const struct profile *profile, char *buf, size_t size)
 {
 	unsigned pid;

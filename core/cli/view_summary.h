@@ -4,8 +4,8 @@
 
 #include "core/cli/cli.h"
 
-/* Prints what a recording shows, in sentences, and commands that fit. Prints the error. Returns an
- * exit status. */
+/* Prints the findings of a recording in sentences, and suitable commands. Prints the error. Returns
+ * an exit status. */
 int view_summary__print(const struct view_opts *opts, const struct runtime *const *runtimes,
 			FILE *out);
 

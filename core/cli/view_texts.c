@@ -6,7 +6,7 @@
 #include "core/base/escape.h"
 #include "core/cli/cli.h"
 
-/* Prints which texts may not be those that ran. */
+/* Prints the files whose text may differ from the program that ran. */
 static void print_younger(const struct source_texts *sources)
 {
 	const char *first = NULL;

@@ -5,15 +5,16 @@
 #include "core/cli/code_text.h"
 #include "core/cli/source_text.h"
 
-/* What is read here and now of the files that a profile names. */
+/* The texts of the files that a profile names, as read now. */
 struct view_texts {
 	struct source_texts sources;
 	struct code_texts codes;
 };
 
-/* Reads the sources of @profile and, if @code, the machine code of its and of opts->others'
- * functions. If @function is not NULL, reads only the machine code of that function. Gives them to
- * @opts. Prints the error. Returns an exit status; call view_texts__done in any case. */
+/* Reads the sources of @profile and, if @code, the machine code of the functions of @profile and
+ * opts->others. If @function is not NULL, reads only the machine code of that function. Stores the
+ * texts in @opts. Prints the error. Returns an exit status. The caller must call view_texts__done()
+ * also on failure. */
 int view_texts__read(struct view_texts *texts, const struct profile *profile, const char *function,
 		     bool code, struct output_opts *opts);
 void view_texts__done(struct view_texts *texts);

@@ -10,9 +10,9 @@
 
 #include "core/base/util.h"
 
-#define SECONDS_MAX 9000000000LL /* of times and durations: the year 2255 */
+#define SECONDS_MAX 9000000000LL /* limit of times and durations: the year 2255 */
 
-/* ".25", or nothing, in ns; what is behind it. */
+/* Parses ".25", or nothing, in ns. Returns the rest of the text. */
 static const char *parse_fraction(const char *text, int64_t *ret_ns)
 {
 	int64_t worth = NSEC_PER_SEC;
@@ -27,7 +27,7 @@ static const char *parse_fraction(const char *text, int64_t *ret_ns)
 	return text;
 }
 
-/* "90", "1.5h", to the ns. */
+/* Parses "90" or "1.5h", exact to 1 ns. */
 static int parse_duration(const char *text, int64_t *ret)
 {
 	static const struct {
@@ -55,7 +55,8 @@ static int parse_duration(const char *text, int64_t *ret)
 	return -EINVAL;
 }
 
-/* "", "Z", "+01:00": whether it is there, and the seconds that it is east of UTC. */
+/* Parses "", "Z" or "+01:00". *@ret_given is true if there is a zone; *@ret_east_s is its offset
+ * east of UTC in s. */
 static bool parse_zone(const char *text, bool *ret_given, int *ret_east_s)
 {
 	unsigned hours = 0, minutes = 0;
@@ -74,7 +75,7 @@ static bool parse_zone(const char *text, bool *ret_given, int *ret_east_s)
 	return true;
 }
 
-/* strptime takes the 31st of each month. */
+/* Returns false for dates such as 31 April, which strptime() accepts. */
 static bool is_date(const struct tm *tm)
 {
 	struct tm same = *tm;
@@ -83,7 +84,7 @@ static bool is_date(const struct tm *tm)
 	return same.tm_mday == tm->tm_mday;
 }
 
-/* As strptime, but leaves `tm` as it was if it fails. */
+/* As strptime(), but leaves *@tm unchanged on failure. */
 static const char *parse_part(const char *text, const char *format, struct tm *tm)
 {
 	struct tm parsed = *tm;
@@ -94,7 +95,8 @@ static const char *parse_part(const char *text, const char *format, struct tm *t
 	return end;
 }
 
-/* The time of day behind a date, or alone. NULL: it is none; else what is behind it. */
+/* Parses the time of day, after a date or alone. Returns the rest of the text; NULL: it is not a
+ * time. */
 static const char *parse_clock(const char *text, struct tm *tm)
 {
 	const char *end = parse_part(text, "%H:%M:%S", tm);
