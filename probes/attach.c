@@ -12,11 +12,12 @@
 #include "core/base/util.h"
 #include "core/kernel/uprobe_multi.h"
 
-/* Of a site, by which the kind of its trap is known: an instruction has up to 15. */
+/* bytes of code at a site that determine the kind of its trap: the maximum length of an instruction
+ * is 15 */
 #define CODE_BYTES   16
 #define MARKER_BYTES 4 /* endbr64 */
 
-/* A link of libbpf's at one place; NULL: the kernel's descriptor of a link at several. */
+/* A link of libbpf at one place, or a link's descriptor at several places if @link is NULL. */
 struct held_link {
 	struct bpf_link *link;
 	int fd;
@@ -67,7 +68,7 @@ static int hold(struct probe_links *links, struct bpf_link *link, int fd, struct
 #define THREADS_MAX 64
 
 struct detaching {
-	const struct held_link *list; /* from its end on */
+	const struct held_link *list; /* the rest of the list is being closed from its end */
 	size_t left;
 };
 
@@ -83,7 +84,7 @@ static void *detach_some(void *arg)
 	return NULL;
 }
 
-/* Threads, as closing a file descriptor is what waits. */
+/* Closes the links in several threads, as closing a descriptor is the operation that waits. */
 static void detach_at_once(const struct held_link *list, size_t n)
 {
 	struct detaching detaching = { list, n };
@@ -158,9 +159,9 @@ static enum trap_kind kind_at(const struct elf_file *file, uint64_t vaddr, bool 
 	return trap__kind(code, size, retprobe);
 }
 
-/* Where functions may be jumped to, compilers put an endbr64 (-fcf-protection), which does nothing
- * but is single-stepped if it is probed: that costs several times as much as the push that mostly
- * is behind it, where nothing has changed yet. */
+/* Skips endbr64, which compilers put where functions may be jumped to (-fcf-protection). It does
+ * nothing, but is single-stepped if it is probed. That costs several times as much as the push that
+ * mostly follows, where the state is still the same. */
 static uint64_t skip_marker(const struct elf_file *file, uint64_t vaddr)
 {
 	static const uint8_t marker[MARKER_BYTES] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -178,7 +179,8 @@ enum trap_kind probe_point__trap(const struct probe_point *point)
 	return kind_at(point->file, skip_marker(point->file, point->pc_vaddr), point->retprobe);
 }
 
-/* A return has the kernel put a trap at the function's entry as well. */
+/* Returns the traps of a hit. A probe of a return makes the kernel put a trap at the function's
+ * entry, too. */
 static uint32_t traps_of(const struct probe_point *point)
 {
 	uint64_t vaddr = skip_marker(point->file, point->pc_vaddr);
@@ -198,7 +200,7 @@ static int explain(int code, const struct probe_point *point, struct err *err)
 				: "");
 }
 
-/* Where in its file, and where its semaphore is (0: none). */
+/* Finds the offset of the point in its file, and that of its semaphore (0: none). */
 static int find_offsets(const struct probe_point *point, uint64_t *ret_offset,
 			uint64_t *ret_semaphore, struct err *err)
 {
@@ -243,7 +245,8 @@ static int attach_one(struct probe_links *links, const struct bpf_program *progr
 	return ret;
 }
 
-/* Those from the first on that are in its file and of its kind, by one link; `ret_n`: how many. */
+/* Attaches the leading points in the same file and of the same kind by one link; *@ret_n is their
+ * number. */
 static int attach_some(struct probe_links *links, const struct bpf_program *program, pid_t pid,
 		       const struct probe_point *points, size_t n, size_t *ret_n, struct err *err)
 {
@@ -286,8 +289,8 @@ int probe_links__attach(struct probe_links *links, const struct bpf_program *pro
 	return 0;
 }
 
-/* Code that runs once, and in a running process not any more: the entry point, the initialiser; or
- * not yet: the finaliser. Several, as a place can serve one semaphore only. */
+/* Finds code that a running process no longer executes (the entry point, the initialiser), or not
+ * yet (the finaliser). Several places are needed, as one place can serve one semaphore only. */
 static size_t find_quiet_code(const struct elf_file *file, uint64_t ret[3])
 {
 	Elf_Data *dynamic = elf_file__section(file, ".dynamic", NULL);
@@ -317,6 +320,6 @@ int probe_links__raise_semaphore(struct probe_links *links, const struct bpf_pro
 		point.pc_vaddr = places[i];
 		ret = attach_one(links, nothing, pid, &point, err);
 	}
-	links->traps = traps; /* the process does not come there */
+	links->traps = traps; /* the process never executes these places */
 	return ret;
 }

@@ -17,11 +17,11 @@
 #define MEASURE_S  1.0
 #define CELL_BYTES 512
 
-/* What `braid record --source` takes besides none: which rungs of the ladder `auto` climbs. */
+/* The sources of `braid record --source` besides none: rungs of the ladder that `auto` uses. */
 #define RECORD_RUNGS (1U << RUNG_WALK | 1U << RUNG_USDT | 1U << RUNG_UPROBE)
 
 struct probes_opts {
-	uint32_t pid; /* 0: the file */
+	uint32_t pid; /* 0: use the file */
 	const char *file;
 	bool no_attach;
 };
@@ -67,7 +67,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* --- output, in the manner of `braid doctor` --- */
+/* --- output, in the style of `braid doctor` --- */
 
 static void print_remedy(FILE *out, const char *remedy)
 {
@@ -99,7 +99,7 @@ static void print_ladder(FILE *out, const struct probe_image *image)
 	}
 }
 
-/* What was seen, else what the tables say. */
+/* Returns the measured state, or else that of the tables. */
 static const char *life(const struct probe_image *image, const struct probe_row *row)
 {
 	if (!row->want)
@@ -126,7 +126,7 @@ static void print_row(FILE *out, const struct probe_image *image, const struct p
 		     semaphore, hits, row->arguments[0] ? "  " : "", row->arguments);
 }
 
-/* Below a probe's last row: what it is for. */
+/* Prints the purpose of a probe below its last row. */
 static void print_why(FILE *out, const struct probe_image *image, size_t i)
 {
 	const struct probe_row *row = &image->rows[i];
@@ -143,7 +143,7 @@ static void print_why(FILE *out, const struct probe_image *image, size_t i)
 			want->frames ? "" : want->only);
 }
 
-/* A probe that is there but does not fire, or hardly. */
+/* Prints the probes that exist but rarely or never fire. */
 static void print_silent(FILE *out, const struct probe_image *image)
 {
 	for (size_t i = 0; image->edition && i < image->edition->n_wants; i++) {

@@ -10,7 +10,7 @@
 struct probe_counter {
 	struct braid_bpf *skel;
 	struct probe_links *links;
-	uint64_t *by_cpu; /* one site's hits */
+	uint64_t *by_cpu; /* hits of one site */
 	int n_cpus;
 };
 

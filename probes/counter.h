@@ -4,14 +4,15 @@
 
 #include "probes/attach.h"
 
-/* Counts how often places in programs are hit: a BPF object of its own with nothing else in it. */
+/* Counts hits of places in programs, by a separate BPF object. */
 struct probe_counter;
 
-/* For points with cookies 0 to n - 1. Nothing counts yet. -EPERM without privilege. */
+/* Creates a counter for points with cookies 0 to @n - 1, which does not count yet. Returns 0, or
+ * -EPERM without the privilege. */
 int probe_counter__open(size_t n, struct probe_counter **ret, struct err *err);
 void probe_counter__free(struct probe_counter *counter); /* detaches; NULL is fine */
 
-/* As the probe_links functions of attach.h. */
+/* As the functions of probe_links in attach.h. */
 int probe_counter__attach(struct probe_counter *counter, pid_t pid,
 			  const struct probe_point *points, size_t n, struct err *err);
 int probe_counter__raise_semaphore(struct probe_counter *counter, pid_t pid,
@@ -19,7 +20,7 @@ int probe_counter__raise_semaphore(struct probe_counter *counter, pid_t pid,
 				   struct err *err);
 void probe_counter__detach(struct probe_counter *counter); /* counts stay readable */
 
-/* From now on hits of all sites count, or no more. */
+/* Starts or stops the count of hits at all sites. */
 void probe_counter__count(struct probe_counter *counter, bool counts);
 
 uint64_t probe_counter__hits(const struct probe_counter *counter, uint32_t cookie);

@@ -5,9 +5,9 @@
 #include "probes/catalogue.h"
 
 /* HotSpot. Arguments of method__*: thread, then address and length of the names of class and method
- * and of the signature (src/hotspot/share/runtime/sharedRuntime.cpp). Ran with 17, 21, 25 and 26.
- * Both fire for native methods, too, and for inlined ones, but not where a compiler has put
- * instructions of its own in a method's place (Math.max and the like). */
+ * and of the signature (src/hotspot/share/runtime/sharedRuntime.cpp). Tested with 17, 21, 25 and
+ * 26. Both probes also fire for native and for inlined methods. They do not fire where a compiler
+ * replaces a method by its own instructions (Math.max and similar methods). */
 
 #define FLAG_WHEN "if Java was started with -XX:+DTraceMethodProbes"
 #define FLAG_REMEDY                                                                              \
@@ -15,7 +15,7 @@
 	"be "                                                                                    \
 	"switched on later. Code with many calls gets 15 to 20 times slower"
 
-/* JDK 17 has the flag, 21 has not. */
+/* JDK 17 has the flag, JDK 21 does not. */
 #define OLD_FLAG "ExtendedDTraceProbes"
 
 #define RETURNS                                                                               \

@@ -2,12 +2,12 @@
 #include "core/base/util.h"
 #include "probes/catalogue.h"
 
-/* PHP built with --enable-dtrace, as Debian's 8.2 and Remi's builds are. Arguments of execute__*:
- * file and line of the caller; of function__*: function, file, line, class, "::" or "->"
- * (Zend/zend_dtrace.d). Ran with 8.0, 8.1, 8.2, 8.3, 8.4 and 8.5: entries and returns balance, also
- * over exceptions, generators, fibers and exit(). The functions that they are in are used if
- * USE_ZEND_DTRACE was in the environment when PHP started (zend_startup, Zend/zend.c); opcache's
- * JIT switches itself off then. */
+/* PHP built with --enable-dtrace, as in Debian's 8.2 and Remi's builds. The arguments of execute__*
+ * are file and line of the caller. Those of function__* are function, file, line, class, and "::"
+ * or "->" (Zend/zend_dtrace.d). Tested with 8.0, 8.1, 8.2, 8.3, 8.4 and 8.5: entries and returns
+ * balance, also over exceptions, generators, fibers and exit(). PHP uses the functions with these
+ * probes if USE_ZEND_DTRACE is in the environment at its start (zend_startup, Zend/zend.c).
+ * opcache's JIT disables itself then. */
 
 #define WHEN "if PHP was started with USE_ZEND_DTRACE=1 in its environment"
 #define REMEDY \

@@ -4,7 +4,7 @@
 
 struct runtime;
 
-/* What main.c sees of probes/: the command. As the commands of core/cli/cli.h. */
+/* The interface of probes/ for main.c: the command, as the commands of core/cli/cli.h. */
 int cmd_probes(int argc, char **argv, const struct runtime *const *runtimes);
 
 #endif

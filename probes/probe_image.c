@@ -95,7 +95,7 @@ static const struct probe_want *find_want(const struct probe_edition *edition,
 	return NULL;
 }
 
-/* Those that are wanted so. */
+/* Adds the rows of the sites for @want. */
 static void add_sites(struct probe_image *image, const struct probe_want *want)
 {
 	for (size_t i = 0; i < image->sites.n; i++) {
@@ -128,7 +128,7 @@ static void add_function(struct probe_image *image, const struct probe_want *wan
 	};
 }
 
-/* Its `ret` instructions; none if these are not proven to be all. */
+/* Adds the function's `ret` instructions; none if these are not proven to be all returns. */
 static int add_returns(struct probe_image *image, const struct probe_want *want, bool wanted,
 		       uint64_t vaddr)
 {
@@ -216,7 +216,7 @@ __attribute__((format(printf, 4, 5))) static void set(struct probe_image *image,
 	va_end(args);
 }
 
-/* "python:function__entry fired 36 times, function__return 20163 times" */
+/* Sets a reason such as "python:function__entry fired 36 times, function__return 20163 times". */
 static void set_dead(struct probe_image *image, enum probe_rung rung,
 		     const struct probe_want *entry)
 {
@@ -315,7 +315,7 @@ enum probe_rung probe_image__choose(const struct probe_image *image, unsigned us
 	return rung;
 }
 
-/* --- the whole --- */
+/* --- the whole image --- */
 
 static void read_version(struct probe_image *image, const struct probe_catalogue *catalogue)
 {

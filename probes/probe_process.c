@@ -42,7 +42,7 @@ static int add_unread(struct probe_process *process, const struct err *err)
 	return 0;
 }
 
-/* Keeps the image if there is anything to report of it. */
+/* Adds the image if it has data to report, or frees it. */
 static int add_image(struct probe_process *process, struct probe_image *image)
 {
 	if (!image->n_rows && !image->runtime) {
@@ -72,7 +72,7 @@ static int open_mapping(struct probe_process *process, const struct procfs_mappi
 	}
 	rc = elf_file__open(fd, mapping->path, &file, &err);
 	if (rc == -ENOEXEC || rc == -ENOTSUP)
-		return 0; /* no program, or none for this machine */
+		return 0; /* not a program, or for another machine */
 	if (!rc)
 		rc = look_at(file, walker, ctx, has_map, &image, &err);
 	if (rc == -ENOMEM)
@@ -80,7 +80,7 @@ static int open_mapping(struct probe_process *process, const struct procfs_mappi
 	return rc ? add_unread(process, &err) : add_image(process, image);
 }
 
-/* Was the file of mapping `i` already met? */
+/* Returns true if an earlier mapping has the file of mapping @i. */
 static bool is_repeated(const struct procfs_mappings *mappings, size_t i)
 {
 	const struct procfs_mapping *one = &mappings->list[i];
@@ -130,9 +130,9 @@ void probe_process__done(struct probe_process *process)
 	*process = (struct probe_process) {};
 }
 
-/* --- measuring --- */
+/* --- measurement --- */
 
-/* Numbers the rows that are wanted; with `ret_points`, writes them there. */
+/* Numbers the rows to be measured, and writes their points to @ret_points unless that is NULL. */
 static size_t collect(struct probe_process *process, struct probe_point *ret_points)
 {
 	size_t n = 0;

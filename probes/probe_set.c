@@ -10,9 +10,9 @@
 #include "core/base/living_task.h"
 #include "core/base/util.h"
 
-struct group { /* of points in one file, with one program */
+struct group { /* points in one file, with one program */
 	const struct bpf_program *program;
-	struct elf_file *file; /* owned: another open one of the same file */
+	struct elf_file *file; /* owned: opened again from the same file */
 	struct probe_point *points;
 	size_t n;
 };
@@ -28,21 +28,21 @@ struct probe_set {
 	size_t n_groups, cap_groups;
 	struct member members[PROBE_SET_MEMBERS_MAX];
 	size_t n_members;
-	uint64_t joins_since_ns; /* CLOCK_MONOTONIC; since then ... */
-	size_t n_joins;		 /* ... so many have joined */
+	uint64_t joins_since_ns; /* CLOCK_MONOTONIC; start of a period ... */
+	size_t n_joins;		 /* ... in which n_joins processes joined */
 
-	/* Links of processes that have left are detached by a thread: each takes the kernel up to a
-	 * second. */
+	/* A thread detaches the links of processes that left, as each takes the kernel up to 1
+	 * s. */
 	pthread_t reaper;
 	bool reaping;
-	pthread_mutex_t lock; /* for what follows */
+	pthread_mutex_t lock; /* protects the following members */
 	pthread_cond_t wake;
 	struct probe_links **left;
 	size_t n_left, cap_left;
 	bool stop;
 };
 
-/* --- links of those that left --- */
+/* --- links of processes that left --- */
 
 static void *reap(void *arg)
 {
@@ -148,7 +148,7 @@ pid_t probe_set__member(const struct probe_set *set, size_t n)
 	return n < set->n_members ? set->members[n].pid : 0;
 }
 
-/* Are there so many new processes that links of their own cost more than they are worth? */
+/* Returns true if new processes are so frequent that separate links cost more than they save. */
 static bool is_crowded(struct probe_set *set)
 {
 	uint64_t now = now_ns();
@@ -192,7 +192,7 @@ static void free_members(struct probe_set *set)
 		probe_links__free(set->members[--set->n_members].links);
 }
 
-/* Detached first: no hit counts twice. */
+/* Detaches first, so that no hit counts twice. */
 int probe_set__go_everywhere(struct probe_set *set, struct err *err)
 {
 	if (set->everywhere || set->over)
@@ -271,7 +271,7 @@ int probe_set__attach(struct probe_set *set, const struct bpf_program *program,
 	return ret;
 }
 
-/* --- life --- */
+/* --- creation and destruction --- */
 
 struct probe_set *probe_set__new(bool everywhere)
 {

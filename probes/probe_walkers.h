@@ -5,10 +5,10 @@
 #include "probes/probe_process.h"
 #include "runtimes/runtime.h"
 
-/* What the runtimes say of a file, for probe_process__open: a probe_walker_fn and its ctx. */
+/* The runtimes' verdict on a file, for probe_process__open(): a probe_walker_fn and its ctx. */
 struct probe_walkers {
-	const struct runtime *const *runtimes; /* all known, NULL-terminated */
-	struct runtime_verdict verdict;	       /* of the last file */
+	const struct runtime *const *runtimes; /* all runtimes, NULL-terminated */
+	struct runtime_verdict verdict;	       /* verdict on the last file */
 };
 
 void probe_walkers__ask(void *ctx, const struct elf_file *file, struct probe_walker *ret);

@@ -10,8 +10,8 @@
 #define RETURN_WHY "every return, yield and unwinding by an exception"
 #define EVAL	   "_PyEval_EvalFrameDefault"
 
-/* Ran with 3.8.2, 3.9.2 and 3.10.4: entries and returns balance, also over exceptions, generators
- * and coroutines. */
+/* Tested with 3.8.2, 3.9.2 and 3.10.4: entries and returns balance, also over exceptions,
+ * generators and coroutines. */
 static const struct probe_want wants_to_3_10[] = {
 	{ "python", "function__entry", "function__return", PROBE_ENTRY, PROBE_LIVES, true, CALL_WHY,
 	  NULL, NULL },
@@ -21,9 +21,10 @@ static const struct probe_want wants_to_3_10[] = {
 	{ NULL, EVAL, EVAL, PROBE_RETURN, PROBE_LIVES, true, RETURN_WHY, NULL, NULL },
 };
 
-/* Python/ceval.c at 3.11.2: DTRACE_FUNCTION_ENTRY is reached through DO_TRACING only, and that
- * through OR_DTRACE_LINE, which is 255 while python:line's semaphore is up; DTRACE_FUNCTION_EXIT is
- * reached always. Since 3.11 the loop runs calls from Python to Python itself. */
+/* Python/ceval.c at 3.11.2 reaches DTRACE_FUNCTION_ENTRY only through DO_TRACING. That is reached
+ * through OR_DTRACE_LINE, which is 255 while python:line's semaphore is raised.
+ * DTRACE_FUNCTION_EXIT is always reached. Since 3.11 the loop runs calls from Python to Python
+ * itself. */
 #define LINE_WHEN "while the semaphore of python:line is raised"
 #define LINE_REMEDY                                                                         \
 	"raise the semaphore of python:line, too: that makes the interpreter 5 to 8 times " \
@@ -40,13 +41,13 @@ static const struct probe_want wants_3_11[] = {
 	{ NULL, EVAL, EVAL, PROBE_RETURN, PROBE_LIVES, false, RETURN_WHY, INLINED, NULL },
 };
 
-/* Include/pydtrace.d still declares function__*, but since PEP 669 nothing uses them. */
+/* Include/pydtrace.d still declares function__*, but no code uses them since PEP 669. */
 static const struct probe_want wants_3_12[] = {
 	{ NULL, EVAL, EVAL, PROBE_ENTRY, PROBE_LIVES, false, CALL_WHY, INLINED, NULL },
 	{ NULL, EVAL, EVAL, PROBE_RETURN, PROBE_LIVES, false, RETURN_WHY, INLINED, NULL },
 };
 
-/* They are back: ran with 3.15.0. A generator's creation counts as a call, too. */
+/* The probes exist again: tested with 3.15.0. The creation of a generator counts as a call, too. */
 static const struct probe_want wants_since_3_15[] = {
 	{ "python", "function__entry", "function__return", PROBE_ENTRY, PROBE_LIVES, true, CALL_WHY,
 	  NULL, NULL },
@@ -67,7 +68,7 @@ static const struct probe_edition editions[] = {
 	  PERF_MAP },
 };
 
-/* Py_Version, which holds PY_VERSION_HEX, is there since 3.11. */
+/* Chooses by Py_Version, which contains PY_VERSION_HEX and exists since 3.11. */
 static const struct probe_edition *choose(const struct elf_file *file)
 {
 	uint64_t vaddr, version;

@@ -2,12 +2,12 @@
 #include "core/base/util.h"
 #include "probes/catalogue.h"
 
-/* Ruby built with --enable-dtrace, as Debian did up to 3.2. Arguments of all four: class, method,
+/* Ruby built with --enable-dtrace, as Debian's up to 3.2. Arguments of all four: class, method,
  * file, line (probes.d).
  *
- * vm_insnhelper.c at 2.7.4 to 3.3.8: vm_trace_hook() comes to vm_dtrace(), and with it to
- * method__*, only if a global hook asks for the event: the probes' semaphores play no part. Returns
- * by raise or throw fire in any case (hook_before_rewind). Methods in C fire always. */
+ * In vm_insnhelper.c at 2.7.4 to 3.3.8, vm_trace_hook() reaches vm_dtrace(), and with it method__*,
+ * only if a global hook requests the event. The probes' semaphores have no effect on that. Returns
+ * by raise or throw always fire (hook_before_rewind). Methods in C always fire. */
 
 #define HOOK_WHEN "while a hook for calls and returns exists in the process"
 #define HOOK_REMEDY                                                      \
@@ -36,7 +36,7 @@ static const struct probe_want wants[] = {
 	  "every return of a method written in C", NULL, NULL },
 };
 
-/* Listening to methods in C makes these crash: runtimes/ruby/ruby_probing.c, is_unsafe(). */
+/* Probes of methods in C make these versions crash: runtimes/ruby/ruby_probing.c, is_unsafe(). */
 static const struct probe_want wants_3_0[] = { METHODS };
 
 #define NO_DTRACE "this Ruby was built without --enable-dtrace"

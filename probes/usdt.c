@@ -10,12 +10,13 @@
 #define NOTE_TYPE  3 /* NT_STAPSDT, <sys/sdt.h>: _SDT_NOTE_TYPE */
 #define SITES_MAX  65536
 
-/* A note's descriptor begins with these; three strings follow. */
+/* The start of a note's descriptor; three strings follow. */
 struct addresses {
 	uint64_t pc, base, semaphore;
 };
 
-/* Takes the string at *at, and moves *at behind its NUL. NULL if it has none before `end`. */
+/* Returns the string at *@at, and moves *@at after its NUL. Returns NULL if there is no NUL before
+ * @end. */
 static const char *take_string(const char **at, const char *end)
 {
 	const char *text = *at, *nul = memchr(text, '\0', end - text);
@@ -39,8 +40,8 @@ static int parse_descriptor(const char *desc, size_t size, uint64_t base_vaddr,
 	ret->arguments = ret->name ? take_string(&at, end) : NULL;
 	if (!ret->arguments)
 		return -EBADMSG;
-	/* Notes are not loaded, and prelink does not adjust them: it moves the section, which tells
-	 * by how much. */
+	/* Notes are not loaded, and prelink does not adjust them. It moves the section, whose
+	 * address shows the distance. */
 	if (base_vaddr) {
 		note.pc += base_vaddr - note.base;
 		note.semaphore += note.semaphore ? base_vaddr - note.base : 0;
@@ -62,7 +63,7 @@ static int add_site(struct usdt_sites *sites, const char *desc, size_t size, uin
 	return 0;
 }
 
-/* libelf checks that each note's name and descriptor lie in the section. */
+/* Reads all notes. libelf checks that each note's name and descriptor lie in the section. */
 static int read_notes(Elf_Data *data, uint64_t base_vaddr, struct usdt_sites *sites)
 {
 	size_t at = 0, next, name_at, desc_at;
@@ -93,7 +94,7 @@ int usdt__read(const struct elf_file *file, struct usdt_sites *ret_sites, struct
 
 	elf_file__section(file, ".stapsdt.base", &base);
 	if (notes && notes->d_type != ELF_T_NHDR && notes->d_type != ELF_T_NHDR8)
-		ret = -EBADMSG; /* not of type SHT_NOTE: libelf would take it as it is */
+		ret = -EBADMSG; /* not of type SHT_NOTE: libelf would not check it */
 	if (notes && !ret)
 		ret = read_notes(notes, base.sh_addr, &sites);
 	if (!ret) {

@@ -12,11 +12,11 @@
  * writes it. A site is one no-op instruction; a probe may have several sites. */
 
 struct usdt_site {
-	/* Borrowed until elf_file__free; what they hold is up to the file. */
+	/* Borrowed until elf_file__free(); the contents are untrusted. */
 	const char *provider, *name;
 	const char *arguments;	  /* "-4@%edi 8@(%rsp)", for usdt_args.h */
 	uint64_t pc_vaddr;	  /* link-time addresses */
-	uint64_t semaphore_vaddr; /* of a 16-bit counter of those who listen; 0: none */
+	uint64_t semaphore_vaddr; /* a 16-bit counter of listeners; 0: none */
 };
 
 struct usdt_sites {
@@ -24,7 +24,8 @@ struct usdt_sites {
 	size_t n, cap;
 };
 
-/* All sites; none is no error. -EBADMSG for malformed notes, -E2BIG for too many, -ENOMEM. */
+/* Reads all sites; a file without sites is not an error. Returns 0, -EBADMSG for malformed notes,
+ * -E2BIG for too many, or -ENOMEM. */
 int usdt__read(const struct elf_file *file, struct usdt_sites *ret, struct err *err);
 void usdt_sites__done(struct usdt_sites *sites); /* idempotent */
 

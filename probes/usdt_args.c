@@ -12,14 +12,14 @@
 #define SYMBOL_BYTES_MAX 256
 
 struct parser {
-	const char *at; /* what comes next */
+	const char *at; /* the rest of the text */
 	const char *arg;
 	const struct elf_file *file; /* or NULL */
 	uint64_t pc_vaddr;
 	struct err *err;
 };
 
-/* 8, 4, 2 and 1 bytes of each. */
+/* names for 8, 4, 2 and 1 bytes */
 static const struct {
 	const char *names[4];
 	enum probe_reg reg;
@@ -57,7 +57,7 @@ static bool take(struct parser *parser, char c)
 	return found;
 }
 
-/* A decimal or hexadecimal number, signed. False where there is none. */
+/* Reads a decimal or hexadecimal number with an optional sign. Returns false if there is none. */
 static bool take_number(struct parser *parser, __s64 *ret)
 {
 	const char *digits = parser->at + (*parser->at == '-' || *parser->at == '+');
@@ -76,7 +76,7 @@ static bool take_number(struct parser *parser, __s64 *ret)
 	return true;
 }
 
-/* After the '%'. */
+/* Reads a register after its '%'. */
 static int take_register(struct parser *parser, uint8_t *ret, bool whole)
 {
 	size_t len = 0, n_spellings = whole ? 1 : ARRAY_SIZE(registers[0].names);
@@ -97,8 +97,8 @@ static int take_register(struct parser *parser, uint8_t *ret, bool whole)
 	return complain(parser, -ENOTSUP, "braid cannot read this register at a probe");
 }
 
-/* symbol, symbol+4: the address less that of the site, which is what the instruction pointer holds
- * when the probe fires. */
+/* Reads symbol or symbol+4. The result is the address less that of the site, which is the
+ * instruction pointer when the probe fires. */
 static int take_symbol(struct parser *parser, __s64 *ret)
 {
 	char name[SYMBOL_BYTES_MAX];
@@ -121,7 +121,7 @@ static int take_symbol(struct parser *parser, __s64 *ret)
 	return 0;
 }
 
-/* After the '(': base, index, scale) */
+/* Reads the rest after '(': base, index, scale) */
 static int take_registers(struct parser *parser, struct probe_arg *arg)
 {
 	__s64 scale = 1;

@@ -8,17 +8,17 @@
 #include "core/base/err.h"
 #include "core/elf/elf_file.h"
 
-/* The argument string of a probe site: SIZE@OPERAND for each argument, with operands as an x86-64
- * assembler writes them. -4@%eax, 8@16(%rsp), 1@-8(%rbp,%rax,4), -4@$5. */
+/* The argument string of a probe site: SIZE@OPERAND for each argument, with operands in the syntax
+ * of x86-64 assemblers, such as -4@%eax, 8@16(%rsp), 1@-8(%rbp,%rax,4), -4@$5. */
 
 #define USDT_ARGS_MAX 12 /* STAP_PROBE12, <sys/sdt.h> */
 
-/* Fills `ret` and returns the number of arguments, or a negative errno with the sentence in `err`
- * (then `ret` is untouched): -EINVAL for what is no argument, -ENOTSUP for what is one but cannot
- * be read at a probe (vector registers, other segments), -E2BIG for too many.
+/* Parses @text into @ret. Returns the number of arguments, or a negative errno with a message and
+ * @ret unchanged. The errors are -EINVAL for malformed text and -E2BIG for too many arguments.
+ * -ENOTSUP is for arguments that cannot be read at a probe (vector registers, other segments).
  *
- * An operand that names a symbol, 8@counter+4(%rip), is read relative to the site: `file` (where
- * the symbol is looked up) and `pc_vaddr` are for that. Without a file, or the symbol, -ENOTSUP. */
+ * An operand with a symbol, 8@counter+4(%rip), is relative to the site at @pc_vaddr. @file has the
+ * symbol; without a file or the symbol the result is -ENOTSUP. */
 int usdt_args__parse(const char *text, const struct elf_file *file, uint64_t pc_vaddr,
 		     struct probe_arg ret[USDT_ARGS_MAX], struct err *err);
 
