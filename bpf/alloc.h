@@ -4,36 +4,36 @@
 
 #include <linux/types.h>
 
-/* Allocations, sampled by their bytes: what both halves agree on, and the arithmetic, which is
- * pure.
+/* Allocations, sampled by their bytes: the interface of both halves, and the arithmetic, which has
+ * no side effects.
  *
- * Each byte that is allocated is chosen with probability 1 / period, each by itself: the way from
- * one chosen byte to the next is exponentially distributed (a Poisson process, as in tcmalloc,
- * jemalloc and Go). A thread counts its own bytes down to the next one. An allocation of s bytes is
- * sampled if one of its bytes is chosen, which has the probability 1 - exp(-s / period), and stands
- * for s / (1 - exp(-s / period)) bytes: the expected sum of what samples stand for is the sum of
- * what was allocated, whatever the sizes. */
+ * Each allocated byte is chosen with probability 1 / period, independently of the others. The
+ * distance between two chosen bytes is exponentially distributed (a Poisson process, as in
+ * tcmalloc, jemalloc and Go). A thread counts its own bytes down to the next chosen one. An
+ * allocation of s bytes is sampled if one of its bytes is chosen. This has the probability 1 -
+ * exp(-s / period), and the sample stands for s / (1 - exp(-s / period)) bytes. The expected sum of
+ * these is the sum of the allocated bytes, for all sizes. */
 
-/* --- the attach cookie of a probe at a function that allocates: which argument is what --- */
+/* --- the attach cookie of a probe at an allocating function: the meaning of its arguments --- */
 
 /* An argument of the function, from 0 to 3. */
 #define ALLOC_ARG_NONE			 7U
 #define ALLOC_SIZE(cookie)		 ((cookie)&7)	       /* the size ... */
-#define ALLOC_TIMES(cookie)		 (((cookie) >> 3) & 7) /* ... times this, or ALLOC_ARG_NONE */
-#define ALLOC_NESTS(cookie)		 (((cookie) >> 6) & 1) /* may call another one to do its work */
+#define ALLOC_TIMES(cookie)		 (((cookie) >> 3) & 7) /* ... times this, if any */
+#define ALLOC_NESTS(cookie)		 (((cookie) >> 6) & 1) /* may call another one internally */
 #define ALLOC_COOKIE(size, times, nests) ((size) | (times) << 3 | (nests) << 6)
 
-/* Where what is outstanding is asked for: it leaves the address where its first argument says; one
- * of its arguments is freed by it, if it succeeds. That one is all that is known of a function
- * which only frees. */
+/* For outstanding allocations. WRITES: the function stores the address where its first argument
+ * points. FREES: the function frees the argument FREED if it succeeds. A function that only frees
+ * has no other fields. */
 #define ALLOC_WRITES(cookie)	  (((cookie) >> 7) & 1)
 #define ALLOC_FREES(cookie)	  (((cookie) >> 8) & 1)
 #define ALLOC_FREED(cookie)	  (((cookie) >> 9) & 7)
 #define ALLOC_WRITES_COOKIE	  (1U << 7)
 #define ALLOC_FREES_COOKIE(which) (1U << 8 | (which) << 9)
 
-/* Where it ends by jumping to a function that returns its own first argument, as memset does: that
- * is what is allocated. */
+/* The function ends by jumping to a function that returns its own first argument, as memset does.
+ * That argument is the allocation. */
 #define ALLOC_PASSES(cookie) (((cookie) >> 12) & 1)
 #define ALLOC_PASSES_COOKIE  (1U << 12)
 
@@ -44,90 +44,91 @@
 
 enum alloc_jumps {
 	ALLOC_JUMPS_NEVER,
-	ALLOC_JUMPS,	      /* to another function that allocates, which then returns for it */
+	ALLOC_JUMPS,	      /* to another allocating function, which then returns for it */
 	ALLOC_JUMPS_FOR_NULL, /* only if there is nothing to free */
-	ALLOC_JUMPS_IF_SMALL, /* only if its first argument is an alignment that malloc has */
+	ALLOC_JUMPS_IF_SMALL, /* only if its first argument is an alignment of malloc */
 };
 
 #define ALLOC_SMALL_ALIGNMENT 16
 
-/* The code of a function that allocates; places are distances from its first byte. */
+/* The code of an allocating function; places are distances from its first byte. */
 struct alloc_code {
-	__u64 bytes;		     /* of the function */
+	__u64 bytes;		     /* size of the function */
 	__u64 text_from, text_bytes; /* the executable segment; text_from wraps if negative */
 	__u64 jumps;		     /* enum alloc_jumps */
 };
 
-/* By which link it is attached: that of an earlier window may still be there. */
+/* The link that attaches the probe: that of an earlier window may still exist. */
 #define ALLOC_LINK_SHIFT   32
 #define ALLOC_LINK(cookie) ((cookie) >> ALLOC_LINK_SHIFT)
 
-/* From so many bytes on any of them may call mmap: glibc does so from 128 KiB on, if it was not
- * told otherwise. */
+/* From this size on, an allocation may call mmap. glibc does so from 128 KiB on, unless it is
+ * configured otherwise. */
 #define ALLOC_MMAPS_BYTES (64 * 1024)
 
 /* An allocator needs less stack between its entry and the innermost function that it calls. */
 #define ALLOC_STACK_BYTES 2048
 
-/* The C library's mmap and sbrk store their saved registers and return addresses in as many. */
+/* The number of words in which the C library's mmap and sbrk store their saved registers and return
+ * addresses. */
 #define ALLOC_MAPPING_WORDS 8
 
-/* More is asked for by mistake: no process has so much address space. */
+/* A larger request is an error of the program: no process has so large an address space. */
 #define ALLOC_BYTES_MAX (1ULL << 47)
 
 #define ALLOC_PERIOD_MAX (1ULL << 40)
 
-/* --- windows: calls are watched for a moment now and then (core/events/alloc_windows.h) --- */
+/* --- windows: calls are watched for short periods (core/events/alloc_windows.h) --- */
 
-/* What alloc_on_thread does with each thread of the targets. */
+/* The action of alloc_on_thread for each thread of the targets. */
 enum alloc_visit {
 	ALLOC_OPEN,  /* its window begins, unless it waits for a CPU */
-	ALLOC_LOOK,  /* has it had its window? */
-	ALLOC_CLOSE, /* its window ends, as it is */
+	ALLOC_LOOK,  /* checks whether its window is finished */
+	ALLOC_CLOSE, /* ends its window, finished or not */
 };
 
-/* What user space says of the window that is open. */
+/* Parameters of the open window, from user space. */
 struct alloc_window {
 	__u64 number;	/* from 1 */
-	__u64 link;	/* the hits of this one count */
-	__u64 windows;	/* 0: there are none, calls are watched all the time */
-	__u64 since_ns; /* CLOCK_MONOTONIC: when there began to be any */
+	__u64 link;	/* the link whose hits count */
+	__u64 windows;	/* 0: there are no windows, calls are watched all the time */
+	__u64 since_ns; /* CLOCK_MONOTONIC: start of the windows */
 	__u64 visit;	/* enum alloc_visit */
-	__u64 width_ns; /* of a thread's life */
-	__u64 cost_ns;	/* what a hit takes of that */
-	__u64 tick_ns;	/* and a tick of the clock */
-	__u64 period;	/* of its samples at most, in bytes */
-	/* The kernel half's: */
+	__u64 width_ns; /* width in a thread's time */
+	__u64 cost_ns;	/* the cost of a hit, in that time */
+	__u64 tick_ns;	/* the cost of a tick of the clock */
+	__u64 period;	/* maximum period of its samples, in bytes */
+	/* Written by the kernel half: */
 	__u64 opened;	 /* number of the window that has been opened */
-	__u64 opened_ns; /* when */
-	__u64 threads;	 /* that got one */
-	__u64 life_ns;	 /* of all threads, of which no window has told yet */
-	__u64 told_ns;	 /* that of which this one tells */
-	__u64 scale;	 /* how many times its value each sample counts, in 256ths */
+	__u64 opened_ns; /* start of that window */
+	__u64 threads;	 /* number of threads that have one */
+	__u64 life_ns;	 /* life of threads that no window represents yet */
+	__u64 told_ns;	 /* the part of it that this window represents */
+	__u64 scale;	 /* factor for the value of each sample, in 256ths */
 };
 
-/* What the kernel half says of all windows so far, of one CPU. */
+/* Sums of all windows so far on one CPU, from the kernel half. */
 struct alloc_sums {
-	__u64 unfinished;   /* threads that were looked at before they had theirs */
+	__u64 unfinished;   /* threads whose window was checked too early */
 	__u64 calls, bytes; /* within windows */
-	__u64 less_bytes;   /* would have been, if a hit took ALLOC_LESS of what it does */
-	__u64 value;	    /* of the samples, without the scale */
-	/* Between a thread's hits, where it was not off the CPU: what a hit really takes. */
+	__u64 less_bytes;   /* estimate for a hit that costs ALLOC_LESS of its cost */
+	__u64 value;	    /* sum of the samples, without the scale */
+	/* Between the hits of a thread that stayed on the CPU: the real cost of a hit. */
 	__u64 gaps, gap_ns;
-	__u64 sample_ns;	     /* of these: what samples took */
-	__u64 trap_ticks, own_ticks; /* by the clock: within the probe, and in the program itself */
-	__u64 window, lost_ns;	     /* in that window: what probes took of a thread at most */
+	__u64 sample_ns;	     /* time for samples within these gaps */
+	__u64 trap_ticks, own_ticks; /* clock ticks within the probe, and in the program */
+	__u64 window, lost_ns;	     /* the window, and its probes' maximum cost in a thread */
 };
 
-/* 7/8 of it. */
+/* 7/8 of the time. */
 #define ALLOC_LESS(ns) ((ns) - (ns) / 8)
 
-/* --- the arithmetic, in integers as BPF has nothing else --- */
+/* --- the arithmetic, in integers: BPF has no other numbers --- */
 
 #define ALLOC_LOG2_BITS 24
 
-/* -log2(x / 2^32) for x > 0, in units of 2^-24: digit after digit, by squaring. Without branches,
- * of which the verifier would follow each. */
+/* Returns -log2(x / 2^32) for @x > 0, in units of 2^-24. It computes one digit after the other, by
+ * squaring. It has no branches, because the verifier would follow each of them. */
 static inline __u64 alloc__minus_log2(__u32 x)
 {
 	__u64 m = x, zeros = 0, result, digit;
@@ -149,8 +150,8 @@ static inline __u64 alloc__minus_log2(__u32 x)
 	return (32ULL << ALLOC_LOG2_BITS) - result;
 }
 
-/* The bytes to the next one that is chosen: exponentially distributed with this mean, if `random`
- * is uniform. ln 2 = 744261118 / 2^30. */
+/* Returns the number of bytes to the next chosen one: exponentially distributed with the mean
+ * @period, if @random is uniform. ln 2 = 744261118 / 2^30. */
 static inline __u64 alloc__draw(__u32 random, __u64 period)
 {
 	__u64 log2 = alloc__minus_log2(random ?: 1);
@@ -160,8 +161,8 @@ static inline __u64 alloc__draw(__u32 random, __u64 period)
 	return (((period >> 20) * ln >> 10) + ((period & 0xfffff) * ln >> 30)) ?: 1;
 }
 
-/* exp(-x) for 1 <= x < 32, with 32 binary digits; x with 20. exp(-x / 32) by its series, then five
- * times its square. */
+/* Returns exp(-x) for 1 <= x < 32, with 32 binary digits; @x has 20. It computes exp(-x / 32) by
+ * its series, then squares the result five times. */
 static inline __u64 alloc__exp_minus(__u64 x)
 {
 	__u64 y = x << 7; /* x / 32 with 32 digits, below 1 */
@@ -177,13 +178,13 @@ static inline __u64 alloc__exp_minus(__u64 x)
 	return sum;
 }
 
-/* a * b / 2^32, b being below 2^32. */
+/* Returns a * b / 2^32, with @b below 2^32. */
 static inline __u64 alloc__times(__u64 a, __u64 b)
 {
 	return ((a >> 16) * b >> 16) + ((a & 0xffff) * b >> 32);
 }
 
-/* What a sampled allocation stands for. */
+/* Returns the number of bytes that a sampled allocation of @bytes stands for. */
 static inline __u64 alloc__weight(__u64 bytes, __u64 period)
 {
 	__u64 x, square, fourth, rest;

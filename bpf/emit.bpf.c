@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/kept_words.bpf.h"
 
-/* The end of a sample: into the ring, the whole of it once, and from then on, as long as nothing
- * but its time, thread and value differ, as a REC_KNOWN that names the one before by a slot and the
- * generation of what is in it.
+/* The end of a sample. The ring gets the whole sample once. Later samples with the same content
+ * that differ only in time, thread and value are sent as a REC_KNOWN. It names the stored stack by
+ * a slot and the generation of its content.
  *
- * Such a record never comes before the stack that it refers to, and never after one that has taken
- * its slot. The ring is one queue in the order in which room was reserved, and
- *   - an entry becomes valid after the whole sample has got its room: who finds it reserves later;
- *   - who wants to change an entry makes its version odd before it reserves. Who uses the entry
- *     looks at the version again after having reserved: still the same, it came first; else it
- *     gives the room back, and sends the whole sample.
- * Reserving takes a lock, which orders these accesses. A full ring leaves no hole: the entry stays
- * what it was, and the stack is sent the next time that it is seen.
+ * Such a record never precedes the stack that it refers to, and never follows one that has taken
+ * its slot. The ring is one queue in the order of the reservations, and
+ *   - an entry becomes valid after the whole sample has its room: its users reserve later;
+ *   - a writer of an entry makes its version odd before it reserves. A user of the entry reads the
+ *     version again after its reservation. If the version is unchanged, the user came first. Else
+ *     the user discards its room, and sends the whole sample.
+ * A reservation takes a lock, which orders these accesses. A full ring leaves no hole: the entry
+ * remains unchanged, and the stack is sent at its next sample.
  *
- * Two that would write one entry exclude each other: the second one sends its sample without
- * keeping it. So does a tick that interrupts a program which is about to write. */
+ * Two writers of one entry exclude each other: the second one sends its sample without storing it.
+ * So does a tick that interrupts a program which is about to write. */
 
-const volatile __u32 cfg_known_sets = 0; /* a power of two, at most KNOWN_SETS; 0: none are kept */
+const volatile __u32 cfg_known_sets = 0; /* a power of two, at most KNOWN_SETS; 0: disabled */
 const volatile __u32 cfg_kept_ways = KEPT_WAYS;
 
 struct known_stack {
-	__u32 version; /* odd: it is being written. Else the generation of what is kept */
-	__u32 tgid;    /* whatever the hashes of others may be: never taken for another process's */
-	__u32 words;   /* as many as the sample has */
-	__u32 used;    /* when last, by known__now; 0: there is none */
+	__u32 version; /* odd: it is being written; else the generation of its content */
+	__u32 tgid;    /* compared, too: another process's stack never matches */
+	__u32 words;   /* number of words in the sample */
+	__u32 used;    /* time of the last use, by known__now; 0: the entry is empty */
 	__u64 hash, check;
 };
 
@@ -35,7 +35,8 @@ struct {
 	__type(value, struct known_stack);
 } known_stacks __weak SEC(".maps");
 
-/* Milliseconds, about; only to find out what was not used for long. */
+/* Returns a coarse time, in units of about 1 ms, for the search of the least recently used
+ * entry. */
 static __always_inline __u32 known__now(const struct rec_sample *sample)
 {
 	return (__u32)(sample->time_ns >> 20) | 1;
@@ -45,7 +46,8 @@ static __always_inline __u32 known__now(const struct rec_sample *sample)
 
 #define PAIRS_PER_STEP 4
 
-/* Words of the sample between content.begin and content.end, in pairs from the last one on. */
+/* Hashes the words of the sample between content.begin and content.end, in pairs from the last one
+ * on. */
 static long content__add_pairs(__u32 index, void *ctx)
 {
 	struct scratch *scratch = *(struct scratch **)ctx;
@@ -79,7 +81,7 @@ __noinline int content__add(struct scratch *scratch, __u32 begin, __u32 end)
 	return 0;
 }
 
-/* What a sample's head has of its content, as words. */
+/* The part of a sample's head that belongs to its content, as words. */
 #define CONTENT_AT    __builtin_offsetof(struct rec_sample, tgid)
 #define CONTENT_WORDS 6
 _Static_assert(CONTENT_AT + 8 * CONTENT_WORDS == sizeof(struct rec_sample), "a sample's head");
@@ -89,7 +91,7 @@ static __always_inline __u32 min_u32(__u32 a, __u32 b)
 	return a < b ? a : b;
 }
 
-/* Native frames come first, as the hash of the absent ones is known. */
+/* Native frames come first, because the hash of the absent ones is available. */
 static __always_inline void content__hash(struct scratch *scratch, __u32 n_words)
 {
 	const __u64 *head = (const __u64 *)((const char *)&scratch->sample + CONTENT_AT);
@@ -114,9 +116,9 @@ static __always_inline void content__hash(struct scratch *scratch, __u32 n_words
 struct known_search {
 	__u32 first;   /* slot of the set's first entry */
 	__u32 found;   /* KNOWN_MAX: none */
-	__u32 version; /* of what was found */
-	__u32 victim;  /* else: what may go */
-	__u32 age;     /* of that */
+	__u32 version; /* version of the entry found */
+	__u32 victim;  /* the entry to replace, if none was found */
+	__u32 age;     /* age of the victim */
 };
 
 static __always_inline struct known_stack *known__at(__u32 slot)
@@ -179,7 +181,7 @@ static __always_inline int known__is_still(const struct known_search *search)
 {
 	const struct known_stack *known = known__at(search->found);
 
-	barrier(); /* after the room was reserved */
+	barrier(); /* after the reservation */
 	return known && *(volatile __u32 *)&known->version == search->version;
 }
 
@@ -220,11 +222,11 @@ static __always_inline enum sent known__send_about(const struct rec_sample *samp
 	return SENT;
 }
 
-/* Whole, with the slot and the generation that are in it. */
+/* Sends the whole sample, with the slot and the generation in it. */
 static __always_inline enum sent sample__send(struct scratch *scratch, __u32 n_words)
 {
 	kept__complete(scratch);
-	/* Else the compiler drops the mask, which Linux 6.1's verifier wants. */
+	/* Without this the compiler removes the mask that Linux 6.1's verifier requires. */
 	barrier_var(n_words);
 	n_words &= SAMPLE_WORDS_MAX - 1;
 	return bpf_ringbuf_output(&ring, &scratch->sample, sizeof(scratch->sample) + n_words * 8,
@@ -233,7 +235,7 @@ static __always_inline enum sent sample__send(struct scratch *scratch, __u32 n_w
 		       : SENT;
 }
 
-/* Whole, and keeps it in the place of what was used least. */
+/* Sends the whole sample, and stores it in the place of the least recently used one. */
 static __always_inline enum sent sample__keep(struct scratch *scratch, __u32 n_words,
 					      const struct known_search *search, __u32 now)
 {
@@ -243,7 +245,7 @@ static __always_inline enum sent sample__keep(struct scratch *scratch, __u32 n_w
 	enum sent sent;
 
 	if (version & 1 || !__sync_bool_compare_and_swap(&known->version, version, version + 1))
-		return sample__send(scratch, n_words); /* another one writes there */
+		return sample__send(scratch, n_words); /* another program writes there */
 	scratch->sample.slot = search->victim;
 	scratch->sample.generation = version + 2;
 	sent = sample__send(scratch, n_words);
@@ -256,7 +258,7 @@ static __always_inline enum sent sample__keep(struct scratch *scratch, __u32 n_w
 		known->check = hash->check;
 		known->used = now;
 		version += 2;
-	} /* else what is there stays there */
+	} /* else the entry remains unchanged */
 	barrier();
 	*(volatile __u32 *)&known->version = version;
 	return sent;
@@ -287,8 +289,9 @@ static __always_inline enum sent sample__send_once(struct scratch *scratch, __u3
 	return sent;
 }
 
-/* Returns the worth of a sample that could not be sent to its event's rest. The total of a sample
- * whose value is pending is its object's. Whether an allocation is outstanding is not known. */
+/* Returns the weight of a sample that could not be sent to the rest of its event. The total of a
+ * sample whose value is pending is that of its object. It is unknown whether an allocation is
+ * outstanding. */
 static __always_inline void sample__lose(const struct rec_sample *sample)
 {
 	__u64 total = sample->total;
@@ -314,7 +317,7 @@ __noinline int scratch__emit(struct scratch *scratch)
 	n_words = scratch->n_words;
 	if (n_words >= SAMPLE_WORDS_MAX)
 		n_words = SAMPLE_WORDS_MAX - 1;
-	/* What has a copy of the stack beside it is another one each time. */
+	/* A sample with a stack copy differs from all others. */
 	if (!cfg_known_sets || scratch->sample.flags & SAMPLE_HAS_STACK ||
 	    n_words == SAMPLE_WORDS_MAX - 1)
 		sent = sample__send(scratch, n_words);

@@ -15,8 +15,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* Stack memory is read in blocks that serve several frames: one read costs the same for 8 bytes
- * as for 200. */
+/* Stack memory is read in blocks that serve several frames: one read of 8 bytes costs the same as
+ * one of 200. */
 #define BLOCK_WORDS 64
 #define BLOCK_BYTES (BLOCK_WORDS * 8)
 
@@ -24,15 +24,15 @@
 
 #define VMA_NODE_WORDS 32
 
-#define CODE_WORDS 4 /* of machine code around a pc; a power of two */
+#define CODE_WORDS 4 /* words of machine code around a pc; a power of two */
 
-#define EPILOGUE_BYTES_MAX (1 << 17) /* that an epilogue takes off the stack */
+#define EPILOGUE_BYTES_MAX (1 << 17) /* maximum size of an epilogue's stack area */
 
 /* The instructions from a pc on, as far as they were followed (bpf/frame_pointer.bpf.h). */
 struct unwind_epilogue {
 	__u32 at;		/* bytes from the pc */
-	__u32 found;		/* what the last step has found */
-	__u32 by_rbp;		/* distances are from rbp, else from rsp, as they are at the pc */
+	__u32 found;		/* the result of the last step */
+	__u32 by_rbp;		/* distances are from rbp, else from rsp, as of the pc */
 	__s32 sp;		/* distance of the stack pointer */
 	__s32 rbp_at, rbx_at;	/* distances of the saved registers ... */
 	__u32 has_rbp, has_rbx; /* ... that were popped */
@@ -41,46 +41,47 @@ struct unwind_epilogue {
 
 struct unwind_state {
 	__u64 pc, sp, rbp, rbx;
-	__u64 regs[UNWIND_REGS];    /* of the innermost frame, or the one under a signal frame */
-	struct mapping_rec mapping; /* the last one that matched */
-	struct unwind_rule rule;    /* of the current frame */
-	__u64 cfa;		    /* of the current frame */
-	__u64 value;		    /* what stack__read and unwind__reg found */
-	/* Bounds of a binary search. In memory, as the verifier would follow registers through
-	 * every path of it. */
+	__u64 regs[UNWIND_REGS];    /* registers of the innermost frame, or the one under a signal
+				       frame */
+	struct mapping_rec mapping; /* the last mapping that matched */
+	struct unwind_rule rule;    /* rule of the current frame */
+	__u64 cfa;		    /* CFA of the current frame */
+	__u64 value;		    /* result of stack__read and unwind__reg */
+	/* Bounds of a binary search. They are in memory, because the verifier would follow
+	 * registers through every path of the search. */
 	volatile __u32 lo, hi;
 	__u64 block_start; /* address of block[0]; 0: nothing read yet */
 	__u32 block_bytes; /* valid */
-	__u32 exact;	   /* pc is that of an instruction, not a return address */
-	__u32 leaf;	   /* regs are those of this very frame */
+	__u32 exact;	   /* pc is the address of an instruction, not a return address */
+	__u32 leaf;	   /* regs are those of the current frame */
 	__u32 rbx_lost, rbp_lost;
 	__u32 stop;	/* enum counter */
 	__u32 complete; /* at the outermost frame */
 	__u32 n;	/* frames */
 	__u64 block[BLOCK_WORDS];
 	struct pt_regs kernel_regs; /* as the kernel saved them */
-	__u64 trampoline;	    /* of return probes; 0: none */
-	__u64 hidden; /* kernel address of the innermost return_instance not passed yet */
+	__u64 trampoline;	    /* trampoline of return probes; 0: none */
+	__u64 hidden; /* kernel address of the innermost return_instance that is not passed yet */
 	__u64 node[VMA_NODE_WORDS]; /* bpf/vma.bpf.h */
 	struct image_key image_key;
-	__u64 unknown_start; /* of a mapping of the file image_key, which has no image; 0: none */
-	__u32 tabled;	     /* the rule is of a table */
-	__u32 made;	     /* code was met that user space does not know of, nor who made it */
-	__u32 over;	     /* the published mappings are over (mappings_rec.ended) */
-	__u32 unpublished;   /* the mapping is of the kernel's list, not of user space's */
-	__u64 chained;	     /* the last pointer of a switch that nests; 0: there was none */
-	__u64 resumed;	 /* rsp of the frame that UNWIND_RESUME left another stack by; 0: none */
-	__u64 caller_sp; /* the caller's stack pointer, if it is not the CFA; else 0 */
-	struct frame_note note; /* of the current frame */
-	__u64 checked_ns;    /* when what the notes of this stack say was looked up: the oldest */
+	__u64 unknown_start; /* start of a mapping of image_key without an image; 0: none */
+	__u32 tabled;	     /* the rule is from a table */
+	__u32 made;	     /* the stack has unregistered code of an unknown runtime */
+	__u32 over;	     /* the published mappings are outdated (mappings_rec.ended) */
+	__u32 unpublished;   /* the mapping is from the kernel's list, not from user space */
+	__u64 chained;	     /* the last pointer of a nested stack switch; 0: none */
+	__u64 resumed;	     /* rsp of the frame where UNWIND_RESUME left another stack; 0: none */
+	__u64 caller_sp;     /* the caller's stack pointer if it differs from the CFA; else 0 */
+	struct frame_note note; /* note of the current frame */
+	__u64 checked_ns;    /* time of the oldest look-up that a note of this stack depends on */
 	__u32 evidence;	     /* enum native_evidence of the frame at pc */
-	__u32 next_evidence; /* the same of its caller */
-	__u32 inferred;	     /* a frame of this stack is */
-	__u32 lowered;	     /* steps to a lower stack */
-	__u64 last;	     /* the ip of the last frame in the sample; 0: of no interest */
-	__u32 searched;	     /* vma__at has found what is at the address, or that nothing is */
-	__u32 later;	     /* the rule is one that is not made yet (UNWIND_LATER) */
-	__u32 keeps;	     /* KEEPS_POINTERS and so on, of the code at the pc; 0: unknown */
+	__u32 next_evidence; /* evidence of its caller */
+	__u32 inferred;	     /* a frame of this stack is inferred */
+	__u32 lowered;	     /* number of steps to a lower stack */
+	__u64 last;	     /* the ip of the last frame in the sample; 0: unused */
+	__u32 searched;	     /* vma__at has finished the search for the address */
+	__u32 later;	     /* the rule does not exist yet (UNWIND_LATER) */
+	__u32 keeps;	     /* KEEPS_POINTERS and so on, for the code at the pc; 0: unknown */
 	__u32 row_begins;    /* a row of the table begins at the pc */
 	__u64 start_stack;   /* as in mm_struct; STACK_UNKNOWN: not read yet */
 	__u64 seek;	     /* an address whose mapping is looked up */
@@ -88,50 +89,50 @@ struct unwind_state {
 	__u64 code[CODE_WORDS]; /* machine code around code_at (bpf/return_address.bpf.h) */
 	__u64 code_at;		/* 0: none */
 	struct unwind_epilogue epilogue;
-	__u32 disproof;	 /* 1 + index of the word that disproves a frame pointer; 0: none does */
-	__u32 relation;	 /* of that word to the code at the pc: CALL_ELSEWHERE and so on */
-	__u64 recent;	 /* hashes of facts begin with it (bpf/recent.bpf.h); 0: none are cached */
-	__u64 recent_ns; /* beginning of the time in which cached facts were found */
+	__u32 disproof;	 /* 1 + index of the word that disproves a frame pointer; 0: none */
+	__u32 relation;	 /* that word's relation to the code at the pc: CALL_ELSEWHERE and so on */
+	__u64 recent;	 /* start of hashes of facts (bpf/recent.bpf.h); 0: no caching */
+	__u64 recent_ns; /* beginning of the period of the cached facts */
 };
 
-/* Of events, by their number. */
+/* Values by event number. */
 #define EVENT_AT(event) ((event) & (2 * EVENTS_MAX - 1))
 extern const volatile __u64 cfg_periods[2 * EVENTS_MAX];
 extern const volatile __u64 cfg_values[2 * EVENTS_MAX];
 extern const volatile __u64 cfg_minima[2 * EVENTS_MAX];
 
-/* By enum event_slot. */
+/* Values by enum event_slot. */
 extern const volatile __u32 cfg_numbers[EVENT_SLOTS_N];
 
 #include "bpf/budget.bpf.h"
 
-/* One per slot (bpf/slots.bpf.h): a sample's from its trigger to the end of the last walker. Not a
- * per-CPU map: those are limited to 32 KiB. */
+/* Memory of a sample from its trigger to the end of the last walker, one per slot
+ * (bpf/slots.bpf.h). It is not a per-CPU map, because those are limited to 32 KiB. */
 struct scratch {
 	struct unwind_state unwind;
 	__u64 interrupted[UNWIND_REGS];
 	struct proc_rec proc;
 	__u32 walkers_left; /* bits of the walkers still to run */
 	__u32 n_words;	    /* used of sample.words */
-	__u32 has_regs;	    /* the task's user registers are those of what it executes */
-	__u32 cs;	    /* their code segment; 0: there are none */
-	__u32 limited;	    /* what it costs is taken from the budget */
+	__u32 has_regs;	    /* the user registers of the task are those of its current code */
+	__u32 cs;	    /* code segment in these registers; 0: there are no registers */
+	__u32 limited;	    /* the cost of the sample is taken from the budget */
 	struct kept_state kept;
 	__u32 n_noted;
 	struct noted_frame noted[NATIVE_FRAMES_MAX];
 	struct {
 		struct frames_hash hash;
-		__u32 begin, end; /* words that are added next */
+		__u32 begin, end; /* the next words to add */
 	} content;		  /* bpf/emit.bpf.c */
 	struct {
-		struct frames_hash notes; /* of the frames of runtimes */
-		__u64 first_notes;	  /* the same of the first stack */
+		struct frames_hash notes; /* hash for the frames of runtimes */
+		__u64 first_notes;	  /* the same, of the first stack */
 		__u64 checked_ns;	  /* as unwind_state.checked_ns, of the first stack */
 		__u32 n, complete;	  /* as in unwind_state, of the first stack */
-		__u32 version;		  /* of the mappings before the first stack */
-		__u32 at;		  /* where the second stack begins among the words */
+		__u32 version;		  /* mappings' version before the first stack */
+		__u32 at;		  /* index of the first word of the second stack */
 		__u32 differs;
-	} twice; /* UNWIND_MODE_TWICE: not on the BPF stack, which has no room (bpf/unwind.bpf.c) */
+	} twice; /* UNWIND_MODE_TWICE: the BPF stack has no room for this (bpf/unwind.bpf.c) */
 	struct rec_sample sample;
 	__u64 words[SAMPLE_WORDS_MAX]; /* continues sample */
 };
@@ -162,8 +163,8 @@ struct {
 	__type(value, struct proc_rec);
 } targets __weak SEC(".maps");
 
-/* What comes after the trigger: the walkers by their slots, and the unwinder. An array takes
- * programs of one type only, so each type that triggers has its own. */
+/* The programs after the trigger: the walkers by their slots, and the unwinder. An array takes
+ * programs of one type only, so that each type of trigger has its own array. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, STAGES_N);
@@ -180,12 +181,12 @@ static __always_inline void count(enum counter counter)
 		__sync_fetch_and_add(value, 1);
 }
 
-/* braid's own PID namespace: in it PIDs are what the user and /proc call them. */
+/* braid's own PID namespace. PIDs in it are the ones of the user and of /proc. */
 extern const volatile __u32 cfg_pidns_ino; /* 0: the initial one */
 
 #define PIDNS_LEVELS_MAX 33 /* MAX_PID_NS_LEVEL is 32, include/linux/pid_namespace.h */
 
-/* The task's id in that namespace, 0 if it is not in it. */
+/* Returns the id of @task in that namespace, or 0 if the namespace does not contain it. */
 static __always_inline __u32 task__id(const struct task_struct *task)
 {
 	const struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -208,21 +209,22 @@ static __always_inline __u32 task__pid(struct task_struct *task)
 	return cfg_pidns_ino ? task__id(task->group_leader) : task->tgid;
 }
 
-/* Pointers of the kernel's structs are read as memory, not followed: for each that is followed the
- * verifier (6.18) searches the kernel's types by name, for milliseconds. */
+/* Returns the memory of @task. Pointers in the kernel's structs are read as memory, not followed.
+ * For each followed pointer the verifier (6.18) searches the kernel's types by name, which takes
+ * milliseconds. */
 static __always_inline struct mm_struct *task__mm(const struct task_struct *task)
 {
 	return BPF_CORE_READ(task, mm);
 }
 
-#define CS_USER_MASK 3 /* of regs.cs: the privilege level */
+#define CS_USER_MASK 3 /* the privilege level in regs.cs */
 
 static __always_inline __u32 task__tid(struct task_struct *task)
 {
 	return cfg_pidns_ino ? task__id(task) : task->pid;
 }
 
-/* The same of any task that the kernel names. */
+/* Returns the thread id of any task that the kernel names. */
 static __always_inline __u32 task__tid_of(const struct task_struct *task)
 {
 	return cfg_pidns_ino ? task__id(task) : BPF_CORE_READ(task, pid);
@@ -236,15 +238,16 @@ static __always_inline __u32 task__pid_of(const struct task_struct *task)
 
 extern __u32 last_code;
 
-/* The number of a function that is met for the first time, by whatever runtime. Dense from 1. */
+/* Returns the number for a code object that any runtime uses for the first time. Numbers are dense
+ * from 1. */
 static __always_inline __u32 code__new(void)
 {
 	return __sync_fetch_and_add(&last_code, 1) + 1;
 }
 
-/* Remembers it in a runtime's map of numbers, after user space was told, if `told`. Into `code`:
- * the number that counts, as a program that this one interrupted, or one on another CPU, may have
- * been first. -1: there is none, and the next sample tries again. */
+/* Stores the number *@code in @codes, a runtime's map of numbers, if user space was @told. Sets
+ * *@code to the number in the map: an interrupted program, or one on another CPU, may have been
+ * first. Returns -1 if there is no number; the next sample then tries again. */
 static __always_inline int code__keep(void *codes, const void *key, int told, __u32 *code)
 {
 	const __u32 *known;
@@ -262,13 +265,13 @@ static __always_inline int code__keep(void *codes, const void *key, int told, __
 
 extern __u32 last_program;
 
-/* The number of what a process executes from now on. */
+/* Returns a number for the next program of a process. */
 static __always_inline __u32 program__new(void)
 {
 	return __sync_fetch_and_add(&last_program, 1) + 1;
 }
 
-/* The one that the running chain has claimed. */
+/* Returns the slot that the running chain has claimed. */
 static __always_inline struct scratch *scratch__get(void)
 {
 	__u32 key = slot__key();
@@ -276,21 +279,21 @@ static __always_inline struct scratch *scratch__get(void)
 	return bpf_map_lookup_elem(&scratches, &key);
 }
 
-/* The end of a chain that cannot go on. */
+/* Ends a chain that cannot continue. */
 static __always_inline void scratch__abandon(void)
 {
 	count(COUNT_SCRATCH);
 	slot__release();
 }
 
-/* A pair for which there is no room is counted along, until scratch__section finds that. */
+/* Adds a pair. A pair without room is only counted, and scratch__section detects it. */
 static __always_inline void scratch__push(struct scratch *scratch, __u64 first, __u64 second)
 {
 	__u32 at = scratch->n_words, next = at + 1;
 
 	if (at <= SAMPLE_WORDS_MAX - 2) {
-		/* Linux 6.1's verifier does not see what the compiler does: that the mask is not
-		 * needed. */
+		/* Linux 6.1's verifier does not recognise, as the compiler does, that the mask is
+		 * redundant. */
 		asm volatile("" : "+r"(next));
 		scratch->words[at & (SAMPLE_WORDS_MAX - 1)] = first;
 		scratch->words[next & (SAMPLE_WORDS_MAX - 1)] = second;
@@ -298,7 +301,8 @@ static __always_inline void scratch__push(struct scratch *scratch, __u64 first, 
 	scratch->n_words = at + 2;
 }
 
-/* Wakes user space only when much has gathered: it looks by itself a few times a second. */
+/* Bytes in the ring from which user space is woken. It polls the ring a few times a second
+ * anyway. */
 extern const volatile __u32 cfg_ring_wakeup_bytes;
 
 static __always_inline __u64 ring__flags(void)
@@ -308,7 +312,8 @@ static __always_inline __u64 ring__flags(void)
 	return used >= cfg_ring_wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-/* The pairs from `first_word` on are the frames of the runtime with this slot. */
+/* Adds a section with the pairs from @first_word on, the frames of the runtime with the slot
+ * @walker. */
 static __always_inline void scratch__section(struct scratch *scratch, __u32 walker,
 					     __u32 first_word, __u32 flags)
 {
@@ -335,8 +340,8 @@ static __always_inline void scratch__section(struct scratch *scratch, __u32 walk
 	sample->n_sections = at + 1;
 }
 
-/* Returns the flags of a walker's section: its frames are all that there are if `complete`, unless
- * some found no room. */
+/* Returns the flags of a walker's section. @complete: its frames are all frames; @truncated: some
+ * found no room. */
 static __always_inline __u32 section__flags(int complete, int truncated)
 {
 	return truncated ? SECTION_TRUNCATED : complete ? 0 : SECTION_BROKEN;
@@ -349,8 +354,8 @@ static __always_inline void scratch__walked(struct scratch *scratch, __u32 walke
 	scratch__section(scratch, walker, first_word, section__flags(complete, truncated));
 }
 
-/* The chain's end: sends the sample, and gives the slot back. A function that the verifier checks
- * by itself. bpf/emit.bpf.c */
+/* Ends the chain: sends the sample, and releases the slot. The verifier checks this function
+ * separately (bpf/emit.bpf.c). */
 __noinline int scratch__emit(struct scratch *scratch);
 
 /* Runs the next walker of this sample by a tail call or, if none is left, emits the sample. */
