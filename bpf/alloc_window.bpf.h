@@ -2,43 +2,44 @@
 #ifndef BRAID_ALLOC_WINDOW_BPF_H
 #define BRAID_ALLOC_WINDOW_BPF_H
 
-/* Calls that allocate, watched for a moment (docs/decisions/0021-windows-by-the-programs-time.md).
+/* Allocating calls, watched for short periods
+ * (docs/decisions/0021-windows-by-the-programs-time.md).
  *
- * Each hit of a probe stops its thread for a microsecond or two, and makes it give way where
- * another task is to run. So a window is no stretch of time, but of a thread's life: of its own
- * clock, which stands still in a probe and while it waits for a CPU. All threads get the same of
- * it. What a hit takes is told by user space, which has it from the sums that are taken here. */
+ * Each hit of a probe stops its thread for one or two microseconds, and makes it yield if another
+ * task is to run. So a window is not a period of time, but a part of a thread's life. Its clock
+ * stands still in a probe and while the thread waits for a CPU. All threads get the same width.
+ * User space provides the cost of a hit, from the sums that are taken here. */
 
 #include "bpf/alloc.h"
 #include "bpf/budget.bpf.h"
 #include "bpf/kernel.h"
 
-/* Code of a function after its first byte: there a thread goes on after the probe. */
+/* Size of a function's code after its first byte, where a thread continues after the probe. */
 #define ALLOC_SITE_BYTES 8
 
-/* No thread allocates again in less time. */
+/* Minimum time between two allocations of a thread. */
 #define ALLOC_CALL_NS 10
 
-/* What a sample takes, if its end is not known. */
+/* Cost of a sample whose end is unknown. */
 #define ALLOC_SAMPLE_NS 5000
 
 /* A thread within the window. */
 struct alloc_turn {
-	__u64 window;		      /* number of the one that it has; 0: none */
-	__u64 delay_ns;		      /* how long it had waited for a CPU by then */
-	__u64 lost_ns;		      /* since then, to probes */
+	__u64 window;		      /* number of its window; 0: none */
+	__u64 delay_ns;		      /* its wait time for a CPU until the window */
+	__u64 lost_ns;		      /* time in probes since then */
 	__u64 clock_ns;		      /* its clock at the last hit */
-	__u64 last_ns;		      /* and what it is at least at the next one */
-	__u64 hit_ns;		      /* when that was; 0: there was none */
-	__u64 sample_ns;	      /* a sample was begun at it; 0: none was */
-	__u64 switches;		      /* of the thread, at it */
-	__u64 site, other_site;	      /* the last two that were hit */
+	__u64 last_ns;		      /* minimum of its clock at the next hit */
+	__u64 hit_ns;		      /* time of the last hit; 0: none */
+	__u64 sample_ns;	      /* start of the sample at it; 0: none */
+	__u64 switches;		      /* number of the thread's context switches at it */
+	__u64 site, other_site;	      /* the last two sites that were hit */
 	__u64 trap_ticks, own_ticks;  /* since the last hit */
-	__u64 before_ns;	      /* the last hit that was in no window */
-	__u64 seen_ns, seen_delay_ns; /* when the last one opened, and as delay_ns */
+	__u64 before_ns;	      /* time of the last hit outside of windows */
+	__u64 seen_ns, seen_delay_ns; /* time of the last opening, and delay_ns then */
 };
 
-/* Written by user space between windows, but for `visit`. */
+/* Written by user space between windows, except `visit`. */
 volatile struct alloc_window alloc_window = {};
 
 struct {
@@ -55,7 +56,7 @@ static __always_inline struct alloc_sums *alloc_sums_here(void)
 	return bpf_map_lookup_elem(&alloc_sums, &key);
 }
 
-/* How far the thread has got in its window. */
+/* Returns the thread's own time since the start of its window. */
 static __always_inline __u64 alloc_turn_clock(const struct alloc_turn *turn,
 					      struct task_struct *task, __u64 now_ns, __u64 lost_ns)
 {
@@ -65,8 +66,8 @@ static __always_inline __u64 alloc_turn_clock(const struct alloc_turn *turn,
 	return (__s64)passed_ns > (__s64)stood_ns ? passed_ns - stood_ns : 0;
 }
 
-/* How long it has lived since the last window, or since there are any. Less than nothing, modulo
- * 2^64, where a wait for a CPU is over that was none yet then: it adds up. */
+/* Returns the life of the thread since the last window, or since windows exist. It is negative,
+ * modulo 2^64, if a wait for a CPU has ended that had not begun then: the sum is correct. */
 static __always_inline __u64 alloc_turn_life(const struct alloc_turn *turn,
 					     struct task_struct *task, __u64 now_ns)
 {
@@ -77,7 +78,8 @@ static __always_inline __u64 alloc_turn_life(const struct alloc_turn *turn,
 	return now_ns - turn->seen_ns - (task->sched_info.run_delay - turn->seen_delay_ns);
 }
 
-/* Without their waits for a CPU, that is: so a thread gets no more windows for having waited. */
+/* Begins a thread's window. Waits for a CPU do not count, so that a thread gets no more windows
+ * because it waited. */
 static __always_inline void alloc_turn_begin(struct alloc_turn *turn, struct task_struct *task,
 					     __u64 now_ns)
 {
@@ -92,15 +94,15 @@ static __always_inline void alloc_turn_begin(struct alloc_turn *turn, struct tas
 	turn->sample_ns = 0;
 	turn->trap_ticks = 0;
 	turn->own_ticks = 0;
-	/* Where it waits for a CPU is where it was stopped, maybe by those who open windows, or
-	 * where it has woken up: that is no fair sample of where it is. */
+	/* A thread that waits for a CPU is where it was stopped, perhaps by the opening of windows,
+	 * or where it woke up. That is not a fair sample of its positions. */
 	turn->window = task->__state || task->on_cpu ? alloc_window.number : 0;
 	alloc_window.threads += turn->window != 0;
 }
 
-/* All threads have been begun with. What windows tell of is life, of which each thread has the same
- * in this one. They come when there are threads to look at, which is by chance: so that they count
- * alike, each tells of half of what is still to be told of. */
+/* Opens the window after all threads have begun. A window represents life of threads, of which each
+ * thread has the same part in it. Windows come when there are threads to visit, which is random. To
+ * have equal weight, each represents half of the life that is not represented yet. */
 static __always_inline void alloc_window_open(__u64 now_ns)
 {
 	__u64 covered_ns = alloc_window.threads * alloc_window.width_ns;
@@ -115,7 +117,8 @@ static __always_inline void alloc_window_open(__u64 now_ns)
 	alloc_window.opened = alloc_window.number;
 }
 
-/* Not over yet? One that waits has got no further than it was when it was seen last. */
+/* Checks whether a thread's window has ended. The clock of a thread that waits for a CPU has not
+ * advanced since its last check. */
 static __always_inline void alloc_turn_look(struct alloc_turn *turn, struct task_struct *task,
 					    struct alloc_sums *sums, __u64 now_ns)
 {
@@ -131,7 +134,7 @@ static __always_inline void alloc_turn_look(struct alloc_turn *turn, struct task
 		turn->window = 0;
 }
 
-/* What the time since the last hit tells of what a hit takes. */
+/* Adds the time since the last hit to the estimate of a hit's cost. */
 static __always_inline void alloc_turn_gap(struct alloc_turn *turn, struct alloc_sums *sums,
 					   __u64 now_ns, __u64 switches)
 {
@@ -155,15 +158,15 @@ static __always_inline void alloc_turn_gap(struct alloc_turn *turn, struct alloc
 	turn->own_ticks = 0;
 }
 
-/* A hit within the thread's window: is it one that the thread would have made in that time without
- * probes, too? */
+/* Handles a hit within the thread's window. Returns 1 if the thread would have made this call in
+ * the window without probes, too. */
 static __always_inline int alloc_turn_hit(struct alloc_turn *turn, struct alloc_sums *sums,
 					  __u64 now_ns, __u64 site)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 switches = task->nvcsw + task->nivcsw, lost_ns;
 
-	if (!turn->hit_ns) { /* the last one before may have lasted into the window */
+	if (!turn->hit_ns) { /* the previous hit may have lasted into the window */
 		lost_ns = turn->before_ns + alloc_window.cost_ns - alloc_window.opened_ns;
 		if ((__s64)lost_ns > 0)
 			turn->lost_ns += lost_ns;
@@ -205,7 +208,7 @@ static __always_inline void alloc_turn_count(const struct alloc_turn *turn, stru
 		sums->less_bytes += bytes;
 }
 
-/* `value` times the window's scale. */
+/* Returns @value times the scale of the window. */
 static __always_inline __u64 alloc_scaled(__u64 value)
 {
 	__u64 scale = alloc_window.scale;
@@ -213,8 +216,8 @@ static __always_inline __u64 alloc_scaled(__u64 value)
 	return value >> 24 ? (value >> 8) * scale : value * scale >> 8;
 }
 
-/* Is the thread at one of the sites, or right behind it, or where the kernel runs the instruction
- * from there? */
+/* Returns 1 if the thread is at one of the sites, or directly after it, or where the kernel
+ * executes the instruction from there. */
 static __always_inline int alloc_turn_is_at_site(const struct alloc_turn *turn,
 						 struct task_struct *task, __u64 ip)
 {

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/sampler.bpf.h"
 
-/* Block I/O: from when a thread submits it until it has completed.
+/* Block I/O: the time from its submission by a thread until its completion.
  *
- * A bio is submitted in the context of who wants it (block_bio_queue): there the stack is taken,
- * and sent at once. It completes in an interrupt or in any other task; what is sent then is the
- * time that it took, which user space joins with the sample (REC_VALUE).
+ * A bio is submitted in the context of the requesting thread (block_bio_queue). The program samples
+ * the stack there, and sends it immediately. The bio completes in an interrupt or in another task.
+ * Then the program sends the elapsed time, which user space joins with the sample (REC_VALUE).
  *
- * In between the bio is known by its address. A device with a queue of requests ends them with
- * block_rq_complete, which has all bios that were merged into the request; others say
- * block_bio_complete. Both hold for the kernel as of block/blk-core.c, blk-mq.c and bio.c of Linux
- * 6.1 to 6.18. The total of the event's rest is in bytes. What is too large for the device is split
- * (block_split): it has completed when all of its parts have. */
+ * In between the bio is identified by its address. A device with a queue of requests ends them with
+ * block_rq_complete, which has all bios that were merged into the request. Other devices report
+ * block_bio_complete. Both are true for block/blk-core.c, blk-mq.c and bio.c of Linux 6.1 to 6.18.
+ * The total of the event's rest is in bytes. A bio that is too large for the device is split
+ * (block_split). It is complete when all its parts are. */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct bvec_iter {
-	unsigned int bi_size; /* bytes that are left to do */
+	unsigned int bi_size; /* remaining bytes */
 };
 
 struct bio {
 	struct bio *bi_next; /* in its request */
 	unsigned int bi_opf;
 	struct bvec_iter bi_iter;
-	void *bi_private; /* of a part: what it is a part of (bio_chain() in block/bio.c) */
+	void *bi_private; /* for a part: the bio that it belongs to (bio_chain() in block/bio.c) */
 };
 
 struct request {
@@ -34,7 +34,7 @@ struct request {
 struct bio_list;
 
 struct task_struct___io {
-	struct bio_list *bio_list; /* NULL, unless a driver is being given a bio */
+	struct bio_list *bio_list; /* NULL, except while a driver receives a bio */
 };
 
 #pragma clang attribute pop
@@ -51,14 +51,14 @@ struct task_struct___io {
 enum rqf_flags___6_10 { __RQF_FLUSH_SEQ }; /* include/linux/blk-mq.h */
 #define RQF_FLUSH_SEQ_BEFORE (1U << 4)
 
-#define BIOS_MAX     16384 /* under way at one time; more are counted losses */
-#define REQUEST_BIOS 1024  /* looked at; a request has 256 segments or so at most */
+#define BIOS_MAX     16384 /* maximum number of pending ones; further ones are counted losses */
+#define REQUEST_BIOS 1024  /* maximum number examined; a request has at most about 256 segments */
 
 struct block_io {
 	__u64 start_ns;
-	__u64 link;  /* of the sample */
-	__u64 whole; /* this is a part of that bio, and the rest is the other's; 0: it is none */
-	__u32 parts; /* that have not completed */
+	__u64 link;  /* link of the sample */
+	__u64 whole; /* bio that this is a part of, which has the other fields; 0: none */
+	__u32 parts; /* number of incomplete parts */
 	__u32 pad;
 };
 
@@ -76,7 +76,7 @@ static __always_inline enum block_kind kind_of(__u32 opf, __u32 bytes)
 {
 	switch (opf & REQ_OP_MASK) {
 	case REQ_OP_READ:
-		return BLOCK_READ; /* REQ_RAHEAD is what page cache misses are, too */
+		return BLOCK_READ; /* REQ_RAHEAD is also set for page cache misses */
 	case REQ_OP_WRITE:
 		if (!bytes && opf & REQ_PREFLUSH)
 			return BLOCK_FLUSH;
@@ -90,8 +90,8 @@ static __always_inline enum block_kind kind_of(__u32 opf, __u32 bytes)
 	}
 }
 
-/* The kernel's frames, with what is asked of the device as the innermost one, as if it were an
- * address. A macro, as SAMPLE_KERNEL_STACK is. */
+/* The kernel's frames. The innermost one is the kind of request, in place of an address. This is a
+ * macro, like SAMPLE_KERNEL_STACK. */
 #define SAMPLE_BLOCK_STACK(ctx, scratch, kind)                                             \
 	do {                                                                               \
 		long got = bpf_get_stack(ctx, (scratch)->words + 1, KERNEL_FRAMES_MAX * 8, \
@@ -103,8 +103,8 @@ static __always_inline enum block_kind kind_of(__u32 opf, __u32 bytes)
 		(scratch)->sample.flags |= SAMPLE_KERNEL_MODE;                             \
 	} while (0)
 
-/* (struct bio *bio). A driver that stands on others submits to them in turn, with the same stack
- * below: it is the same I/O. */
+/* (struct bio *bio). A stacked driver submits to the lower drivers in turn, with the same outer
+ * stack: that is the same I/O. */
 SEC("?raw_tp")
 int block_io_queue(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -119,7 +119,7 @@ int block_io_queue(struct bpf_raw_tracepoint_args *ctx)
 
 	if (BPF_CORE_READ(task, bio_list))
 		return 0;
-	worth.total = bytes; /* of a rest, whose time is not measured */
+	worth.total = bytes; /* for the rest, whose time is not measured */
 	scratch = sample__begin_of(event, bpf_ktime_get_ns(), &worth);
 	if (!scratch)
 		return 0;
@@ -141,7 +141,7 @@ int block_io_queue(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* (struct bio *part, unsigned int sector): what is left of the bio goes on under its address. */
+/* (struct bio *part, unsigned int sector). The remainder of the bio continues under its address. */
 SEC("?raw_tp")
 int block_io_split(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -159,7 +159,7 @@ int block_io_split(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* The bio, or a part of one, has completed. */
+/* Handles the completion of @bio, or of a part of it. */
 static __noinline int complete(__u64 bio, __u64 now_ns)
 {
 	struct block_io *io = bpf_map_lookup_elem(&block_ios, &bio);
@@ -184,10 +184,10 @@ static __noinline int complete(__u64 bio, __u64 now_ns)
 	return 0;
 }
 
-struct completion {	       /* of a request */
+struct completion {	       /* completion of a request */
 	const struct bio *bio; /* the next one */
 	__u64 now_ns;
-	__u32 bytes; /* that have completed, from this bio on */
+	__u32 bytes; /* completed bytes, from this bio on */
 };
 
 static long complete_next(__u64 i, struct completion *completion)
@@ -200,15 +200,15 @@ static long complete_next(__u64 i, struct completion *completion)
 		return 1;
 	bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
 	if (bytes > completion->bytes)
-		return 1; /* only the beginning of it has */
+		return 1; /* only the beginning of the bio is complete */
 	complete((__u64)bio, completion->now_ns);
 	completion->bytes -= bytes;
 	completion->bio = BPF_CORE_READ(bio, bi_next);
 	return 0;
 }
 
-/* (struct request *rq, blk_status_t error, unsigned int nr_bytes). A write that is to be followed
- * by a flush comes twice: first while the flush is to come. */
+/* (struct request *rq, blk_status_t error, unsigned int nr_bytes). A write with a flush after it is
+ * reported twice: first when the flush is still pending. */
 SEC("?raw_tp")
 int block_io_done(struct bpf_raw_tracepoint_args *ctx)
 {

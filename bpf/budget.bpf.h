@@ -2,29 +2,29 @@
 #ifndef BRAID_BUDGET_BPF_H
 #define BRAID_BUDGET_BPF_H
 
-/* What samples may cost (--max-overhead), of events that can be frequent: each CPU has a share of
- * its time to spend, which fills up as time passes and from which a sample takes as long as it
- * took. Half of it is divided among the events of the session, so that a frequent one cannot starve
- * a rare one; the other half goes to whichever event comes first.
+/* The budget for samples (--max-overhead) of events that can be frequent. Each CPU may spend a
+ * share of its time, which fills up as time passes. A sample takes its duration from the share.
+ * Half of it is divided among the events of the session, so that a frequent one cannot starve a
+ * rare one. The other half is for the first event that needs it.
  *
- * When that is used up, two things follow. Of occurrences that all count the same (a tracepoint's),
- * none is sampled until there is budget again, and the next sample of the event stands for those,
- * too: weights and totals stay exact.
+ * An exhausted budget has two effects. Occurrences that all have the same value (of a tracepoint)
+ * are not sampled until there is budget again. The next sample of the event stands for them, too:
+ * weights and totals remain exact.
  *
- * Of intervals (waiting, a system call), those are sampled that meet a clock. Each thread has one
- * per event that runs while it waits, and rings every `period_ns`: the interval in which it rings
- * is sampled. So the chance of an interval is in proportion to its length. A sample's total is the
- * period; its weight is how many intervals of its length the period holds, as those that are half
- * as long are sampled half as often. Both are unbiased, and the sum is right but for what is left
- * on the clock. No interval as long as the period is ever missed, and such ones stand for
- * themselves alone. The period doubles where samples cost too much, and is halved where they cost
- * less than half of what they may. A sample by chance per occurrence would do neither: it takes
- * short ones and long ones alike.
+ * Intervals (waiting, a system call) are selected by a clock. Each thread has one clock per event.
+ * It runs during the intervals, and rings every `period_ns`: the interval in which it rings is
+ * sampled. So the probability of an interval is proportional to its length. The total of a sample
+ * is the period. Its weight is the number of intervals of its length in the period, because
+ * intervals of half the length are sampled half as often. Both are unbiased, and the sum is exact
+ * except for the time left on the clock. Every interval as long as the period is sampled, and
+ * stands only for itself. The period doubles if samples cost too much, and is halved if they cost
+ * less than half of the permitted time. A random selection of each occurrence would not be
+ * proportional: it takes short and long intervals alike.
  *
- * The rest of an event, by CPU, are the occurrences that no sample stands for: those since the last
- * sample, and those of samples that were lost (rest__return()). User space takes
- * it at the end of each recording: it changes rest_epoch, after which the kernel half adds to the
- * other of the two rests, and all clocks start anew. */
+ * The rest of an event, by CPU, consists of the occurrences without a sample: those since the last
+ * sample, and those of lost samples (rest__return()). User space takes it at the end of each
+ * recording. It changes rest_epoch, after which the kernel half adds to the other of the two rests,
+ * and all clocks start anew. */
 
 #include "bpf/kernel.h"
 #include "bpf/waiting.h"
@@ -33,32 +33,33 @@
 
 #include <bpf/bpf_helpers.h>
 
-/* What can gather: so much time's share. */
+/* The maximum of unused time: the share of this period. */
 #define BUDGET_WINDOW_NS 100000000ULL
 
 #define PERIOD_LEAST_NS	  WAITING_PERIOD_LEAST_NS
 #define PERIOD_MOST_NS	  (1ULL << 27) /* 134 ms */
-#define PERIOD_RAISED_NS  5000000ULL   /* it is looked at so long after a change, at least, */
-#define PERIOD_LOWERED_NS 100000000ULL /* and then may fall */
-#define PERIOD_STEPS_MAX  8	       /* doublings at once */
+#define PERIOD_RAISED_NS  5000000ULL   /* minimum time from a change to the next check, */
+#define PERIOD_LOWERED_NS 100000000ULL /* and to a lower period */
+#define PERIOD_STEPS_MAX  8	       /* maximum number of doublings at once */
 
-/* A sample weighs at most so many times the intervals since its thread's clock rang: else one of
- * 1 ns, which is that rarely sampled, would stand for a million. */
+/* A sample weighs at most this multiple of the number of intervals since its thread's clock rang.
+ * Otherwise one of 1 ns, which is that rarely sampled, would stand for a million. */
 #define WEIGHT_TIMES_MAX 16
 
 /* Tenths of a percent of a CPU's time; 0: no limit. */
 extern const volatile __u32 cfg_budget_permille;
 
-/* How many events of the session it is divided among. */
+/* Number of events of the session that share the budget. */
 extern const volatile __u32 cfg_budget_events;
 
-/* Bit n: event n measures intervals, of which clocks choose. */
+/* Bit n: event n measures intervals that clocks select. */
 extern const volatile __u32 cfg_intervals;
 
 extern __u32 rest_epoch;
 
-/* By CPU. A program that interrupts another user of an entry may lose an update, but not of a rest,
- * which changes atomically. Not a per-CPU map: user space takes rests, too. */
+/* Budgets by CPU. A program that interrupts another user of an entry may lose an update, but not of
+ * a rest, which changes atomically. This is not a per-CPU map, because user space takes rests,
+ * too. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -67,7 +68,7 @@ struct {
 	__type(value, struct budget_rec);
 } budgets __weak SEC(".maps");
 
-/* The worth of a sample; fields as in rec_sample. */
+/* The weight of a sample; fields as in rec_sample. */
 struct worth {
 	__u64 value, weight, total;
 };
@@ -113,7 +114,7 @@ static __always_inline __u32 budget__parts(void)
 	return 2 * (cfg_budget_events ?: 1);
 }
 
-/* Is there any left for the event? */
+/* Returns 1 if the event has time left. */
 static __always_inline int budget__has(struct budget_rec *budget, __u32 event, __u64 now_ns)
 {
 	struct event_budget *own = budget__of(budget, event);
@@ -125,8 +126,8 @@ static __always_inline int budget__has(struct budget_rec *budget, __u32 event, _
 	return own->share.left_ns > 0 || budget->pool.left_ns > 0;
 }
 
-/* A sample of the event that was begun at `since_ns` ends now. It is paid for by the event's share
- * if there is any, else by the pool. Debts are those of a window at most. */
+/* Accounts for a sample of the event from @since_ns until now. The event's share pays for it, if it
+ * has time left, else the pool. The debt is limited to one window. */
 static __always_inline void budget__spend(__u32 event, __u64 since_ns)
 {
 	const __s64 least_ns = -(__s64)(BUDGET_WINDOW_NS / 1000 * cfg_budget_permille);
@@ -147,7 +148,7 @@ static __always_inline void budget__spend(__u32 event, __u64 since_ns)
 		share->left_ns = least_ns;
 }
 
-/* A sample of the current thread is ready. */
+/* Records that a sample of the current thread is complete. */
 static __always_inline void budget__note_emitted(void)
 {
 	struct budget_rec *budget = budget__here();
@@ -158,7 +159,7 @@ static __always_inline void budget__note_emitted(void)
 	budget->emitted_ns = bpf_ktime_get_ns();
 }
 
-/* When that was, if it was on this CPU and since then; 0: it is not known. */
+/* Returns the time of that, if it was on this CPU and since @since_ns; else 0. */
 static __always_inline __u64 budget__emitted(__u64 since_ns)
 {
 	const struct budget_rec *budget = budget__here();
@@ -169,9 +170,9 @@ static __always_inline __u64 budget__emitted(__u64 since_ns)
 	return budget->emitted_ns;
 }
 
-/* Returns the period of the event's clocks that is right now: such that samples cost what they may,
- * judging by what they have cost since it was changed. An event pays for its own samples: it is too
- * expensive only if it has spent more than its own share, and all of them more than there is. */
+/* Returns the right current period of the event's clocks. With it, samples cost the permitted time,
+ * judged by their cost since it was changed. An event pays for its own samples. It is too expensive
+ * only if it has exceeded its own share, and all events together their sum. */
 static __always_inline __u64 budget__period(struct budget_rec *budget, __u32 event, __u64 now_ns)
 {
 	struct event_budget *own = budget__of(budget, event);
@@ -238,7 +239,7 @@ static __always_inline void rest__take(struct rest_rec *rest, struct worth *add_
 	add_to->total += __sync_lock_test_and_set(&rest->total, 0);
 }
 
-/* Returns the worth of a sample that was lost to the rest of its event. */
+/* Returns the weight of a lost sample to the rest of its event. */
 static __always_inline void rest__return(__u32 event, __u64 weight, __u64 total)
 {
 	struct budget_rec *budget = budget__here();
@@ -247,7 +248,7 @@ static __always_inline void rest__return(__u32 event, __u64 weight, __u64 total)
 		rest__add(&budget__of(budget, event)->rests[rest_epoch & 1], weight, total);
 }
 
-/* Clocks of threads that begin together are to ring at different times. */
+/* Starts a clock. Clocks of threads that start together must ring at different times. */
 static __always_inline void clock__start(struct interval_clock *clock, __u32 epoch)
 {
 	clock->ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);

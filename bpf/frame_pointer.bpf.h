@@ -2,25 +2,25 @@
 #ifndef BRAID_FRAME_POINTER_BPF_H
 #define BRAID_FRAME_POINTER_BPF_H
 
-/* How code is left of which nothing is known but its bytes.
+/* Rules for code without any information except its bytes.
  *
- * rbp may be the frame pointer of the function at the pc, that of a function further out (the
- * code at the pc keeps none, or has not set it yet), or any number. A wrong choice invents a call
- * or hides one. So rbp is believed only with proof, of which there are three:
+ * rbp may be the frame pointer of the function at the pc, that of a function further out, or any
+ * number. It is further out if the code at the pc has none, or has not set it yet. A wrong choice
+ * invents or hides a call. So rbp is used only with proof, of which there are three:
  *
- *   - The instructions from the pc on lead straight to a return (epilogue__rule): they say where
- * the return address is, whatever the compiler does elsewhere.
+ *   - The instructions from the pc on lead directly to a return (epilogue__rule). They give the
+ *     place of the return address, independently of the rest of the code.
  *   - The function is about to set rbp: `push %rbp` or `mov %rsp,%rbp` is next (prologue__rule).
  *   - A call ends at the word behind the one that rbp points to, and at no word between the stack
- *     pointer and that. A function that was called from the one that rbp belongs to would have left
- *     its return address there (pointer__is_proven).
+ *     pointer and that. A function that was called by the owner of rbp would have left its return
+ *     address there (pointer__is_proven).
  *
- * The third one fails where a word that was left over from earlier calls happens to be such an
- * address. But that the code at a pc has its frame in rbp is a fact about the code. Once proven, it
- * is cached by the pc and the bytes around it. A runtime's hook that knows its compiler needs no
- * such proof (TABLELESS_POINTER). Nor does code whose prologue was seen in its file, nor code that
- * a runtime's compiler has made, as far as that is known to keep frame pointers (u->keeps). There a
- * frame without proof is inferred. */
+ * The third proof fails if a word left over from earlier calls happens to be such an address. But
+ * it is a property of the code that the code at a pc has its frame in rbp. Once proven, it is
+ * cached by the pc and the bytes around it. A runtime's hook for its own compiler needs no such
+ * proof (TABLELESS_POINTER). Two other kinds of code need none either (unwind_state.keeps). One has
+ * a prologue that was seen in its file. The other is from a runtime's compiler, as far as that
+ * maintains frame pointers. In these, a frame without proof is inferred. */
 
 #include "bpf/return_address.bpf.h"
 #include "bpf/tableless.bpf.h"
@@ -28,7 +28,7 @@
 
 extern const volatile __u32 cfg_unwind;
 
-/* --- straight to a return --- */
+/* --- directly to a return --- */
 
 #define EPILOGUE_INSTRUCTIONS_MAX 12
 
@@ -48,7 +48,7 @@ static __always_inline int epilogue__pop(struct unwind_epilogue *state, __u32 re
 	return EPILOGUE_GOES_ON;
 }
 
-/* The stack pointer becomes rbp + `distance`, where rbp is still what it was at the pc. */
+/* Sets the stack pointer to rbp + @distance, if rbp still has its value at the pc. */
 static __always_inline int epilogue__to_rbp(struct unwind_epilogue *state, int distance)
 {
 	if (state->by_rbp || state->has_rbp || state->has_rbx)
@@ -58,7 +58,7 @@ static __always_inline int epilogue__to_rbp(struct unwind_epilogue *state, int d
 	return EPILOGUE_GOES_ON;
 }
 
-/* Instructions of three bytes and more, by the first three. */
+/* Follows an instruction of three bytes or more, by its first three. */
 static __always_inline int epilogue__longer(struct unwind_state *u, __u32 at, __u32 first)
 {
 	struct unwind_epilogue *state = &u->epilogue;
@@ -95,8 +95,8 @@ static __always_inline int epilogue__longer(struct unwind_state *u, __u32 at, __
 	}
 }
 
-/* `mov %reg,%rax` in either encoding (REX.W, opcode, ModRM with two registers): the result, as the
- * last instruction of HotSpot's flush_icache_stub has it. */
+/* Recognises `mov %reg,%rax` in either encoding (REX.W, opcode, ModRM with two registers). It sets
+ * the result, for example as the last instruction of HotSpot's flush_icache_stub. */
 static __always_inline int epilogue__is_result(__u32 first)
 {
 	__u32 rex = first & 0xfa, modrm = first >> 16 & 0xff, opcode = first >> 8 & 0xff;
@@ -119,7 +119,7 @@ static __always_inline int epilogue__instruction(struct unwind_state *u)
 		state->arguments = next | CODE_BYTE(u, at + 2) << 8;
 	if (byte == 0xc2 || byte == 0xc3 || (byte == 0xf3 && next == 0xc3)) /* ret, rep ret */
 		return EPILOGUE_RETURNS;
-	if ((byte & 0xf8) == 0x58) { /* pop; numbers differ from DWARF's, but not of these three */
+	if ((byte & 0xf8) == 0x58) { /* pop; numbers differ from DWARF's, except for these three */
 		state->at++;
 		return epilogue__pop(state, (byte & 7) == 4   ? UNWIND_REG_RSP
 					    : (byte & 7) == 5 ? UNWIND_REG_RBP
@@ -157,14 +157,15 @@ static long epilogue__step(__u32 index, void *unused)
 	return scratch->unwind.epilogue.found != EPILOGUE_GOES_ON;
 }
 
-/* Where a frame ends that is `distance` above what distances are from. */
+/* Returns the address @distance above the base of the distances. */
 static __always_inline __u64 epilogue__at(const struct unwind_state *u, __s32 distance)
 {
 	return (u->epilogue.by_rbp ? u->rbp : u->sp) + distance;
 }
 
-/* The rule by which the instructions from the pc on return, into u->rule. 0: they do not say, or
- * (`checks`) no call ends at the return address. `with_rbp`: they may take it from rbp. */
+/* Sets u->rule by the instructions from the pc on that lead to a return. Returns 0 if there are
+ * none, or if @checks is set and no call ends at the return address. @with_rbp: the rule may use
+ * rbp. */
 __weak __noinline int epilogue__rule(struct unwind_state *u, int checks, int with_rbp)
 {
 	struct unwind_epilogue *state;
@@ -199,14 +200,15 @@ __weak __noinline int epilogue__rule(struct unwind_state *u, int checks, int wit
 #define PUSH_RBP     0x55
 #define IS_MOV(code) (((code)&0xffffff) == 0xe58948 || ((code)&0xffffff) == 0xec8b48)
 
-/* `pop %rbp` and then a jump: to another function, in place of a return. */
+/* `pop %rbp` followed by a jump to another function, in place of a return. */
 #define POP_RBP		0x5d
 #define IS_JUMP(code)	(((code)&0xff) == 0xe9 || ((code)&0xff) == 0xeb || ((code)&0x38ff) == 0x20ff)
 #define IS_TAIL(code)	(IS_JUMP(code) || (((code)&0xff) == 0x41 && ((code) >> 8 & 0x38ff) == 0x20ff))
-/* `mov %rbp,%rsp; pop %rbp`, whatever follows. */
+/* `mov %rbp,%rsp; pop %rbp`, with any next instruction. */
 #define IS_LEFT(before) ((before) >> 32 == 0x5de58b48 || (before) >> 32 == 0x5dec8948)
 
-/* Is the pc where a call from `address` leads, whose last bytes are `before`? */
+/* Returns 1 if the call at @address leads to the pc. @before: the last bytes before that
+ * address. */
 static __always_inline int pc__is_called(struct unwind_state *u, __u64 address, __u64 before)
 {
 	__u64 target = call__target(address, before);
@@ -225,7 +227,7 @@ static __always_inline __u64 code__behind_endbr(const struct unwind_state *u)
 	return (__u32)code == ENDBR64 ? code >> 32 | u->code[2] << 32 : code;
 }
 
-/* Do the instructions around the pc set rbp as a function's first ones do? */
+/* Returns 1 if the instructions around the pc set rbp in the way of a function's first ones. */
 static __always_inline int code__sets_pointer(const struct unwind_state *u)
 {
 	__u64 code = code__behind_endbr(u);
@@ -234,17 +236,17 @@ static __always_inline int code__sets_pointer(const struct unwind_state *u)
 	       ((code & 0xff) == PUSH_RBP && IS_MOV(code >> 8));
 }
 
-/* Do the instructions around the pc show that a function has left its frame, and not yet jumped to
- * another one? In code that keeps frame pointers. */
+/* Returns 1 if a function in code with frame pointers has left its frame, and has not yet jumped to
+ * another function. The instructions around the pc show this. */
 static __always_inline int code__has_left(const struct unwind_state *u)
 {
 	return u->keeps &&
 	       ((u->code[0] >> 56 == POP_RBP && IS_TAIL(u->code[1])) || IS_LEFT(u->code[0]));
 }
 
-/* Looks for the way out in the instructions at the pc of the innermost frame, or of one whose
- * caller nothing else vouches for. Returns 1 with a rule. That they say nothing is a fact about the
- * code. */
+/* Searches the way out in the instructions at the pc of a frame. That is the innermost frame, or
+ * one whose caller has no other evidence. Returns 1 with a rule. A negative result is a property of
+ * the code, and is cached. */
 static __always_inline int code__rule(struct unwind_state *u, int checks, int with_rbp)
 {
 	if (recent__facts(u, u->pc) & RECENT_BODY)
@@ -257,7 +259,8 @@ static __always_inline int code__rule(struct unwind_state *u, int checks, int wi
 	return 0;
 }
 
-/* The rule for a function that has not set rbp yet into u->rule. 0: it is no such place. */
+/* Sets u->rule for a function that has not set rbp yet. Returns 0 if the pc is not at such a
+ * place. */
 __weak __noinline int prologue__rule(struct unwind_state *u)
 {
 	__u64 code, returns;
@@ -296,21 +299,21 @@ check:
 	return code__follows_call(u, returns);
 }
 
-/* --- a frame that rbp belongs to --- */
+/* --- the frame that rbp belongs to --- */
 
-#define POINTER_WORDS_MAX 512 /* of a frame that is searched; a power of two */
+#define POINTER_WORDS_MAX 512 /* maximum number of words searched in a frame; a power of two */
 _Static_assert(POINTER_WORDS_MAX < 1 << RECENT_WORD_BITS, "room for an index");
 
 #define STUB_BYTES_MAX 4096
 
 enum { CALL_ELSEWHERE, CALL_UNKNOWN, CALL_OF_STUB };
 
-/* How the return address u->seek relates to the code at u->pc, which keeps frame pointers mostly.
- * Words that were left over are most often of calls of other functions, and the instructions of the
- * call say so. If it has called a function in front of the pc that begins without a prologue, that
- * function is a stub of the compiler, and this is its return address. If it begins with a prologue,
- * it has a frame where it calls something, but not everywhere. Nor proves the call of an innermost
- * function anything: it may have jumped here. */
+/* Returns the relation of the return address u->seek to the code at u->pc, which usually maintains
+ * frame pointers. Left-over words are mostly from calls of other functions, which the instructions
+ * of the call show. The call may be of a function in front of the pc that begins without a
+ * prologue. Then that function is a stub of the compiler, and this is its return address. A
+ * function with a prologue has a frame where it calls others, but not everywhere. The call of an
+ * innermost function proves nothing either: it may have jumped here. */
 __weak __noinline int call__relation(struct unwind_state *u)
 {
 	__u64 target, code = 0;
@@ -330,7 +333,7 @@ __weak __noinline int call__relation(struct unwind_state *u)
 	return u->leaf ? CALL_UNKNOWN : CALL_ELSEWHERE;
 }
 
-/* Does the word at `index` of the frame look like a return address? */
+/* Checks whether the word @index of the frame may be a return address. */
 static long pointer__look(__u32 index, void *unused)
 {
 	struct scratch *scratch = scratch__get();
@@ -357,8 +360,8 @@ static long pointer__look(__u32 index, void *unused)
 	return 1;
 }
 
-/* Facts that were proven, by a hash of what they are about: a pc, the machine code around it, and
- * the address space. Entries are single words, so that each is read and written at once. */
+/* Proven facts, by a hash of the pc, the machine code around it, and the address space. Entries are
+ * single words, so that each is read and written atomically. */
 #define PROVEN_MAX 4096 /* a power of two */
 
 struct {
@@ -377,8 +380,8 @@ static __always_inline __u64 pointer__fact(const struct unwind_state *u, __u32 s
 	return hash ^ hash >> 29;
 }
 
-/* Has a proof for the function at the pc failed lately, at a word that is a return address in this
- * frame, too? */
+/* Returns 1 if a recent proof for the function at the pc failed at a word that is a return address
+ * in this frame, too. */
 static __always_inline int pointer__fails_again(struct unwind_state *u, __u64 facts)
 {
 	__u64 at = facts / RECENT_WORD;
@@ -387,7 +390,7 @@ static __always_inline int pointer__fails_again(struct unwind_state *u, __u64 fa
 	       recent__facts(u, u->value) & RECENT_CALLED;
 }
 
-/* Is rbp the frame pointer of the function at the pc? */
+/* Returns 1 if rbp is the frame pointer of the function at the pc. */
 __weak __noinline int pointer__is_proven(struct unwind_state *u, __u32 space)
 {
 	__u64 fact, *entry, facts;
@@ -422,14 +425,14 @@ proven:
 	return 1;
 }
 
-/* Is the frame in rbp because the compiler of the code at the pc sees to that? */
+/* Returns 1 if the compiler of the code at the pc guarantees that rbp has the frame. */
 static __always_inline int pointer__is_kept(const struct unwind_state *u)
 {
 	return u->keeps & (u->leaf ? KEEPS_LEAVES : KEEPS_CALLERS);
 }
 
-/* The rule by rbp into u->rule. Returns a counter on failure. `is_known`: the code is known to keep
- * frame pointers. */
+/* Sets u->rule by rbp. Returns a counter on failure. @is_known: the code certainly has frame
+ * pointers. */
 static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, int is_known)
 {
 	struct unwind_rule *rule = &u->rule;
@@ -442,7 +445,7 @@ static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, in
 		return COUNT_NO_RULE;
 	if (stack__read(u, u->rbp + 8))
 		return COUNT_STACK_READ;
-	/* With UNWIND_MODE_FP the next step looks at it, and nowhere else goes the walk. */
+	/* With UNWIND_MODE_FP the next step checks it, and the walk has no alternative. */
 	if (!is_known && cfg_unwind != UNWIND_MODE_FP && u->value &&
 	    !code__follows_call(u, u->value))
 		return COUNT_UNPROVEN;

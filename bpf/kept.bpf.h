@@ -2,19 +2,19 @@
 #ifndef BRAID_KEPT_BPF_H
 #define BRAID_KEPT_BPF_H
 
-/* The outer frames of the thread's last stack: bpf/kept.h. Global functions, which the verifier
- * checks each by itself. */
+/* The outer frames of the thread's last stack: bpf/kept.h. The verifier checks each of these global
+ * functions separately. */
 
 #include "bpf/kept_words.bpf.h"
 #include "bpf/tableless.bpf.h"
 
-extern const volatile __u32 cfg_kept; /* 0: no stacks are kept */
+extern const volatile __u32 cfg_kept; /* 0: stacks are not stored */
 
-/* Number of the last change of the tables of this address space: what the unwinder looks up is the
- * same as long as it is. */
+/* Returns the number of the last change of the tables of an address space. Look-ups of the unwinder
+ * give the same results while it is unchanged. */
 __noinline __u32 mappings__version(__u32 space);
 
-/* How many frames of another sample may serve this one. */
+/* Returns the number of frames of another sample that are usable for this one. */
 static __always_inline __u32 kept__usable(const struct kept_stack *kept,
 					  const struct scratch *scratch, __u32 version)
 {
@@ -25,7 +25,7 @@ static __always_inline __u32 kept__usable(const struct kept_stack *kept,
 	return scratch->sample.time_ns - kept->checked_ns < KEPT_NS ? kept->n : kept->n_tabled;
 }
 
-/* Before the first frame. */
+/* Prepares the state before the first frame. */
 static __always_inline void kept__begin(struct scratch *scratch)
 {
 	struct kept_state *state = &scratch->kept;
@@ -44,8 +44,8 @@ static __always_inline void kept__begin(struct scratch *scratch)
 	state->left = kept__usable(kept, scratch, state->version);
 }
 
-/* Has the block hold the word at `address`. No further than to `end`, where kept frames end: the
- * stack may end there, too. */
+/* Fills the block with the word at @address and those around it, up to @end. That is the end of the
+ * stored frames: the stack may end there, too. */
 __noinline int kept__fill(struct scratch *scratch, __u64 address, __u64 end)
 {
 	struct kept_state *state;
@@ -54,7 +54,7 @@ __noinline int kept__fill(struct scratch *scratch, __u64 address, __u64 end)
 	if (!scratch || address & 7)
 		return -1;
 	state = &scratch->kept;
-	/* The registers that belong to a return address are saved a little below. */
+	/* The saved registers that belong to a return address are a little below it. */
 	start = address - 64;
 	bytes = end - start;
 	if (bytes > sizeof(state->block))
@@ -76,7 +76,7 @@ static __always_inline int kept__is_state(const struct unwind_state *u,
 	       !(frame->flags & KEPT_RBX_LOST) == !u->rbx_lost;
 }
 
-/* The unwinder goes on from this frame. */
+/* Makes the unwinder continue from @frame. */
 static __always_inline void kept__resume(struct unwind_state *u, const struct kept_frame *frame)
 {
 	u->pc = frame->pc;
@@ -88,10 +88,10 @@ static __always_inline void kept__resume(struct unwind_state *u, const struct ke
 	u->evidence = kept__evidence(frame);
 }
 
-/* What kept__enter returns. */
+/* The result of kept__enter. */
 enum kept_found {
-	KEPT_NONE,  /* the frame is to be unwound */
-	KEPT_ENDED, /* frames are there to the end, or so many that there is no room for more */
+	KEPT_NONE,  /* the frame must be unwound */
+	KEPT_ENDED, /* the frames are complete, or there is no room for more */
 };
 
 #define KEPT_SLOTS_PER_STEP 4
@@ -99,12 +99,12 @@ enum kept_found {
 struct kept_following {
 	struct scratch *scratch;
 	const struct kept_stack *kept;
-	__u64 address; /* of the slot that is compared next */
-	__u64 end;     /* of all of them */
-	__u32 left;    /* slots */
+	__u64 address; /* address of the next slot to compare */
+	__u64 end;     /* address behind all slots */
+	__u32 left;    /* number of remaining slots */
 };
 
-/* Compares so many slots; ends at the first difference. */
+/* Compares the next KEPT_SLOTS_PER_STEP slots; ends at the first difference. */
 static long kept__compare(__u32 index, void *ctx)
 {
 	struct kept_following *following = ctx;
@@ -135,7 +135,7 @@ static long kept__compare(__u32 index, void *ctx)
 	return 0;
 }
 
-/* Frames that are as they were, from this one on. Whether that is so of all of them. */
+/* Adds the unchanged frames, from this one outward. Returns 1 if all of them are unchanged. */
 static __always_inline int kept__follow(struct scratch *scratch, struct kept_stack *kept)
 {
 	struct kept_state *state = &scratch->kept;
@@ -150,10 +150,10 @@ static __always_inline int kept__follow(struct scratch *scratch, struct kept_sta
 	__u32 same = state->left, at = scratch->n_words;
 
 	if (u->n + same > NATIVE_FRAMES_MAX)
-		return 0; /* too many: which ones are left out is for the unwinder to say */
+		return 0; /* too many: the unwinder decides which ones are omitted */
 	bpf_loop(KEPT_SLOTS_MAX / KEPT_SLOTS_PER_STEP + 1, kept__compare, &following, 0);
 	if (following.left) {
-		/* At a frame that leads to another one now: it is to be unwound. */
+		/* The frame has another caller now, and must be unwound. */
 		__u32 frame = kept->owners[(following.left - 1) & (KEPT_SLOTS_MAX - 1)];
 
 		same = state->left - 1 - frame;
@@ -181,7 +181,7 @@ static __always_inline int kept__follow(struct scratch *scratch, struct kept_sta
 	return !following.left;
 }
 
-/* Before a frame is unwound. */
+/* Searches a stored frame before the current frame is unwound. */
 __noinline int kept__enter(struct scratch *scratch)
 {
 	struct kept_stack *kept;
@@ -224,7 +224,7 @@ __noinline int kept__enter(struct scratch *scratch)
 	return KEPT_NONE;
 }
 
-/* Where a register is that the rule says is saved, from the CFA; 0: it is not. */
+/* Returns the place of a register that is saved by the rule, from the CFA; 0: not saved. */
 static __always_inline __s64 kept__saved_at(const struct kept_frame *frame, __s16 words, int at_rbp)
 {
 	if (words == UNWIND_WORDS_LOST || (words == UNWIND_WORDS_SAME && !at_rbp))
@@ -253,7 +253,7 @@ static __always_inline void kept__leave_note(struct kept_state *state, __u32 num
 		words[i] = note->words[i];
 }
 
-/* After it was, by a rule of a table or not, and before it is counted. */
+/* Records the frame after it was unwound, with or without a table, and before it is counted. */
 __noinline int kept__leave(struct scratch *scratch, int failed)
 {
 	const struct unwind_rule *rule;
@@ -313,7 +313,7 @@ static __always_inline int kept__save_slot(struct kept_saving *saving, __u64 add
 	saving->top = address;
 	if (!slot)
 		kept->end = address + 8;
-	barrier_var(slot); /* or the compiler leaves out what the verifier wants */
+	barrier_var(slot); /* otherwise the compiler removes the check that the verifier requires */
 	slot &= KEPT_SLOTS_MAX - 1;
 	kept->values[slot] = value;
 	kept->steps[slot] = (__s32)step;
@@ -321,7 +321,7 @@ static __always_inline int kept__save_slot(struct kept_saving *saving, __u64 add
 	return 0;
 }
 
-/* What its runtime has looked at. */
+/* Saves the words of the stack that the runtime of the frame has examined. */
 static __always_inline int kept__save_note(struct kept_saving *saving,
 					   const struct kept_frame *frame, __u32 number)
 {
@@ -334,7 +334,8 @@ static __always_inline int kept__save_note(struct kept_saving *saving,
 	return 0;
 }
 
-/* What leads from this frame to the one around it, which is kept if there is one. */
+/* Saves the words that determine the caller of this frame. The caller, if any, is the last stored
+ * frame. */
 static __always_inline int kept__save_slots(struct kept_saving *saving,
 					    const struct kept_frame *frame)
 {
@@ -353,7 +354,7 @@ static __always_inline int kept__save_slots(struct kept_saving *saving,
 	return 0;
 }
 
-/* The index-th of those that were unwound, from the outermost one on. */
+/* Saves the unwound frame @index, counted from the outermost one. */
 static long kept__save_frame(__u32 index, void *ctx)
 {
 	struct kept_saving *saving = ctx;
@@ -379,7 +380,7 @@ static long kept__save_frame(__u32 index, void *ctx)
 	return 0;
 }
 
-/* What stays is no younger than it was. */
+/* Sets the time of the notes. The remaining frames stay at least as old. */
 static __always_inline void kept__keep_time(struct kept_stack *kept, __u32 n_kept, __u64 checked_ns)
 {
 	if (n_kept <= kept->n_tabled || checked_ns < kept->checked_ns)
@@ -388,7 +389,7 @@ static __always_inline void kept__keep_time(struct kept_stack *kept, __u32 n_kep
 		kept->n_tabled = n_kept;
 }
 
-/* After the last frame. */
+/* Stores the frames after the last one. */
 __noinline int kept__save(struct scratch *scratch)
 {
 	struct kept_stack *kept = kept__stack();
@@ -398,7 +399,7 @@ __noinline int kept__save(struct scratch *scratch)
 	if (!scratch || !kept || scratch->kept.version == KEPT_NO_VERSION)
 		return 0;
 	state = &scratch->kept;
-	if (!scratch->unwind.complete) /* frames were passed, but none is another one */
+	if (!scratch->unwind.complete) /* stored frames were skipped, but none has changed */
 		return 0;
 	if (mappings__version(scratch->proc.space) != state->version) {
 		kept->n = 0;

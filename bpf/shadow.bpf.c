@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/fiber_stacks.bpf.h"
 
-/* Shadow stacks at samples, and through the life of threads. */
+/* Shadow stacks: sampling them, and their changes at fork, exec and exit of threads. */
 
 const volatile __u32 cfg_shadows = 1;
 const volatile __u32 cfg_calls = 0;
@@ -18,7 +18,7 @@ struct emission {
 	__u64 sp; /* entries below are dead; 0: unknown */
 };
 
-/* What the runtime's frame says now, or what the probe said. */
+/* Returns the index in the runtime's frame now, or the one from the probe. */
 static __always_inline __u32 current_index(const struct shadow *shadow,
 					   const struct shadow_entry *entry)
 {
@@ -86,7 +86,7 @@ static long near_step(__u32 index, void *arg)
 	return 0;
 }
 
-/* Of the address that the outermost native frame ends at; 0: it was not found. */
+/* Returns the address where the outermost native frame ends; 0: it was not found. */
 static __always_inline __u64 stack_end(const struct scratch *scratch)
 {
 	__u32 at = scratch->sample.n_kernel + 2 * scratch->sample.n_native - 1;
@@ -96,10 +96,10 @@ static __always_inline __u64 stack_end(const struct scratch *scratch)
 	return scratch->words[at & (SAMPLE_WORDS_MAX - 1)];
 }
 
-/* The shadow stack of the stack that the thread is on; NULL: it has none. Another fiber stack than
- * the current one if no probe has hit since the thread changed: stacks do not overlap, so it is the
- * one whose outermost call is nearest above the stack pointer, if it is not beyond the stack's end.
- */
+/* Returns the shadow stack of the stack that the thread is on, or NULL. If no probe has hit since
+ * the thread changed its stack, that is another fiber stack than the current one. Stacks do not
+ * overlap: the right one has its outermost call nearest above @sp, and not beyond the end of the
+ * stack. */
 static __always_inline struct shadow *fiber__sampled(struct shadow *head, struct scratch *scratch,
 						     __u64 sp)
 {
@@ -114,7 +114,8 @@ static __always_inline struct shadow *fiber__sampled(struct shadow *head, struct
 	return end && nearest.distance > end - sp ? NULL : nearest.found;
 }
 
-/* What probes of one runtime have told of the thread. Returns whether there is anything. */
+/* Adds the frames from the probes of one runtime in the thread. Returns 1 if the thread has a
+ * shadow stack. */
 static __noinline int walk_runtime(struct scratch *scratch, __u32 runtime)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -126,7 +127,7 @@ static __noinline int walk_runtime(struct scratch *scratch, __u32 runtime)
 		shadow = shadow__find(SHADOW_OWNER(tid, runtime, SHADOW_OF_SIGNALS));
 		if (shadow)
 			flags |= emit(scratch, shadow, sp);
-		sp = 0; /* of what the signal interrupted */
+		sp = 0; /* the interrupted code's stack pointer is unknown */
 	}
 	shadow = shadow__find(SHADOW_OWNER(tid, runtime, SHADOW_OF_THREAD));
 	if (shadow)
@@ -151,7 +152,7 @@ int walk_shadow(void *ctx)
 	}
 	for (runtime = 0; runtime < WALKERS_PROBED; runtime++)
 		found |= walk_runtime(scratch, runtime);
-	if (!found) /* it may be in calls from before the probes */
+	if (!found) /* the thread may be in calls from before the probes */
 		scratch->sample.flags |= SAMPLE_RUNTIME_BROKEN;
 	scratch__next(ctx, scratch);
 	return 0;
@@ -179,7 +180,7 @@ static long copy_step(__u32 index, void *arg)
 	return 0;
 }
 
-/* Returns the copy, or NULL. */
+/* Copies a shadow stack; returns NULL on failure. */
 static __noinline struct shadow *copy(__u64 from, __u64 to)
 {
 	struct copying copying = { .from = shadow__find(from) };
@@ -194,7 +195,7 @@ static __noinline struct shadow *copy(__u64 from, __u64 to)
 	copying.now_ns = bpf_ktime_get_ns();
 	bpf_loop(SHADOW_DEPTH_MAX, copy_step, &copying, 0);
 	shadow->flags = copying.from->flags | SHADOW_COPIED;
-	shadow->space = 0; /* the caches are not of it */
+	shadow->space = 0; /* the caches are not for this address space */
 	shadow->index_offset = copying.from->index_offset;
 	shadow->index_shift = copying.from->index_shift;
 	shadow->overflow = copying.from->overflow;
@@ -202,7 +203,7 @@ static __noinline struct shadow *copy(__u64 from, __u64 to)
 	return shadow;
 }
 
-/* The child's thread has those fiber stacks; its first probe begins anew anyway. */
+/* Copies the fiber stacks for the child's thread. Its first probe starts anew in any case. */
 struct fibers_copying {
 	const struct shadow *from;
 	struct shadow *to;
@@ -290,7 +291,7 @@ int BPF_PROG(shadow_on_fork, struct task_struct *parent, struct task_struct *chi
 	__u32 runtime;
 
 	if (child->tgid == parent->tgid)
-		return 0; /* a thread begins with nothing */
+		return 0; /* a thread starts without a shadow stack */
 	for (runtime = 0; runtime < WALKERS_PROBED; runtime++)
 		copy_thread(parent->pid, child->pid, runtime);
 	return 0;

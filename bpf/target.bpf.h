@@ -2,20 +2,20 @@
 #ifndef BRAID_TARGET_BPF_H
 #define BRAID_TARGET_BPF_H
 
-/* Who is sampled. A process that the user named is in the map `targets`, put there by user space.
- * Where he did not name processes but said which he wants (docs/reference/targets.md), that is
- * decided here, at each sample anew as far as the kernel knows it: a task's user and cgroup change,
- * and looking costs less than keeping up. A process gets its entry with its first sample, which
- * user space is told of by a record; until then it costs nobody anything. */
+/* Selection of the processes to sample. User space adds the processes that the user named to the
+ * map `targets`. Instead of processes, the user may name conditions (docs/targets.md). They are
+ * evaluated here at each sample, as far as the kernel has the data. The user and cgroup of a task
+ * change, and the check is cheaper than tracking them. A process gets its entry with its first
+ * sample, which is reported to user space by a record; until then it costs nothing. */
 
 #include "bpf/image_files.bpf.h"
 
-extern const volatile __u32 cfg_scope; /* SCOPE_*; 0: only what user space has named */
+extern const volatile __u32 cfg_scope; /* SCOPE_*; 0: only the processes that user space named */
 extern const volatile __u32 cfg_scope_uid;
 extern const volatile __u32 cfg_scope_not; /* braid's own process, which is never sampled */
 extern __u64 scope_cgroup;
 
-/* The task's cgroup of version 2. */
+/* Returns the task's cgroup of version 2. */
 static __always_inline const struct cgroup *task__cgroup(const struct task_struct *task)
 {
 	const struct css_set *cgroups = BPF_CORE_READ(task, cgroups);
@@ -30,14 +30,14 @@ static __always_inline __u64 cgroup__id(const struct cgroup *cgroup)
 	return node ? BPF_CORE_READ(node, id) : 0;
 }
 
-/* Global functions, which the verifier checks once, and which take addresses as numbers.
- * bpf/target.bpf.c */
+/* Global functions, which the verifier checks once, and which take addresses as numbers
+ * (bpf/target.bpf.c). */
 
-/* Is it the cgroup that is wanted, or below? */
+/* Returns 1 if @cgroup is the selected cgroup, or is below it. */
 __noinline int cgroup__is_wanted(__u64 cgroup);
 
-/* The first sample of its process: makes that a target, and tells. Returns 0 if there is an entry
- * now; else a counter. */
+/* Makes the process a target at its first sample, and reports it. Returns 0 if there is an entry
+ * now, else a counter. */
 __noinline int target__found(__u64 task, __u32 tgid);
 
 static __always_inline __u32 task__uid(const struct task_struct *task)
@@ -47,7 +47,7 @@ static __always_inline __u32 task__uid(const struct task_struct *task)
 	return BPF_CORE_READ(cred, euid.val);
 }
 
-/* As far as the kernel can tell. */
+/* Returns 1 if the conditions are true, as far as the kernel has the data. */
 static __always_inline int scope__holds(const struct task_struct *task, __u32 tgid)
 {
 	if (!cfg_scope || tgid == cfg_scope_not)
@@ -66,8 +66,8 @@ static __always_inline __u64 task__program(const struct task_struct *task)
 }
 
 /* Returns 1 for a process that braid has forked, which runs the same file. A child that runs
- * another one was there before: a shell has started it, and then executed braid. Processes above
- * braid are in the map, as refused. */
+ * another file is older than braid: a shell has started it, and then executed braid. Processes
+ * above braid are in the map, as refused. */
 static __always_inline int scope__is_helper(const struct task_struct *task)
 {
 	const struct task_struct *leader = BPF_CORE_READ(task, group_leader);
@@ -77,8 +77,8 @@ static __always_inline int scope__is_helper(const struct task_struct *task)
 	       task__program(parent) == task__program(task);
 }
 
-/* Is the task of a process that is sampled, or is to be with its first sample? `proc`: what is
- * known of the process; NULL: nothing is. */
+/* Returns 1 if the process of @task is sampled, or will be with its first sample. @proc: its entry;
+ * NULL: it has none. */
 static __always_inline int target__is(const struct task_struct *task, __u32 tgid,
 				      const struct proc_rec *proc)
 {
@@ -91,23 +91,24 @@ static __always_inline int target__is(const struct task_struct *task, __u32 tgid
 	return scope__holds(task, tgid);
 }
 
-/* The same of any task that the kernel names. */
+/* Checks any task that the kernel names, as target__is does. */
 static __always_inline int target__is_any(const struct task_struct *task, __u32 tgid)
 {
 	return target__is(task, tgid, tgid ? bpf_map_lookup_elem(&targets, &tgid) : NULL);
 }
 
-/* Changes the entry of a process, if there still is one. By key, not through the pointer of a
- * look-up: user space may replace or delete the entry meanwhile, and the kernel gives its memory to
- * another process at once (preallocated or not: kernel/bpf/hashtab.c, kernel/bpf/memalloc.c). */
+/* Changes the entry of a process, if it still exists. It uses the key, not the pointer of a
+ * look-up: user space may replace or delete the entry meanwhile. The kernel then immediately gives
+ * its memory to another process (preallocated or not: kernel/bpf/hashtab.c,
+ * kernel/bpf/memalloc.c). */
 static __always_inline void target__write(__u32 tgid, const struct proc_rec *proc)
 {
-	const struct proc_rec copy = *proc; /* the verifier wants it on the stack before 6.3 */
+	const struct proc_rec copy = *proc; /* the verifier requires it on the stack before 6.3 */
 
 	bpf_map_update_elem(&targets, &tgid, (void *)&copy, BPF_EXIST);
 }
 
-/* --- what is told of a process and its program --- */
+/* --- the record of a process and its program --- */
 
 static __always_inline void read_command(struct rec_program *rec, const struct mm_struct *mm)
 {
@@ -119,7 +120,7 @@ static __always_inline void read_command(struct rec_program *rec, const struct m
 		rec->command_len = size;
 }
 
-/* Number of the image of this file; 0: not known. */
+/* Returns the number of the image of @file; 0: unknown. */
 static __always_inline __u32 image__number(const struct file *file)
 {
 	const struct image_rec *image;
@@ -132,7 +133,7 @@ static __always_inline __u32 image__number(const struct file *file)
 	return image ? image->number : 0;
 }
 
-/* `is_current`: its memory can be read. */
+/* Fills the record. @is_current: the memory of the process is readable. */
 static __always_inline void rec_program__fill(struct rec_program *rec,
 					      const struct task_struct *task, int is_current)
 {
@@ -158,8 +159,8 @@ static __always_inline void rec_program__fill(struct rec_program *rec,
 		read_command(rec, mm);
 }
 
-/* What is known of the process of a task that target__is, which is given as an address; NULL:
- * nothing can be kept of it, which is counted. */
+/* Returns the entry of the process of a task for which target__is is true; @task is its address.
+ * Returns NULL if there is no room for an entry, which is counted. */
 static __always_inline struct proc_rec *target__get(__u64 task, __u32 tgid)
 {
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);

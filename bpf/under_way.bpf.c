@@ -3,13 +3,15 @@
 #include "bpf/interval.bpf.h"
 #include "bpf/lock_thread.bpf.h"
 
-/* System calls and waits for locks that are under way when the recording ends. Whoever takes a note
- * samples it: the call's end, or user space, which asks twice: once to see, and once to take. What
- * was not taken by anybody in between has not ended in between. */
+/* System calls and waits for locks that are in progress when the recording ends. The program that
+ * takes a note samples it. That is the program at the end of the call, or user space, which
+ * iterates twice: once to read the notes, and once to take them. A call whose note was not taken in
+ * between has not ended in between. */
 
-__u64 calls_taken = 0; /* 1: they are taken */
+__u64 calls_taken = 0; /* 1: user space takes the notes */
 
-/* Since when; 0: it is in none. Of a thread of which nothing was heard, since the beginning. */
+/* Returns the start of the call, or 0 if there is none. For a thread without an event so far, that
+ * is the start of the recording. */
 static __always_inline __u64 call__since(__u64 *since_ns, __u64 *heard)
 {
 	__u64 ns, was;
@@ -44,7 +46,7 @@ static __always_inline void put_lock(struct task_struct *task, struct call_rec *
 	ret->lock_ns = call__since(&thread->rec.off_ns, &thread->heard);
 }
 
-/* One that has begun before its probes were there is not seen. */
+/* Stores the call for a lock. A call that began before its probes were attached is not visible. */
 static __always_inline void put_call(struct task_struct *task, struct call_rec *ret)
 {
 	struct lock_call_rec *call = bpf_task_storage_get(&lock_calls, task, 0, 0);

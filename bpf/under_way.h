@@ -6,17 +6,17 @@
 
 #define CALL_UNKNOWN (~0ULL)
 
-/* A thread that is in a system call, or waits for a lock, of which there is a note, or of which
- * nothing was heard since the recording began. */
+/* A thread in a system call or waiting for a lock: one with a note, or one without any event since
+ * the recording began. */
 struct call_rec {
-	__u64 syscall_ns; /* CLOCK_MONOTONIC; 0: in none that is wanted */
-	__u64 syscall;	  /* CALL_UNKNOWN: nothing was heard */
-	__u64 lock_ns;	  /* the same of its wait */
-	__u64 link;	  /* of its sample */
-	__u64 call_ns;	  /* the same of its call for a lock */
-	__u64 address;	  /* ... which is there */
-	__u32 peer;	  /* who has the lock; 0: not known */
-	__u32 call_peer;  /* the same of the call's */
+	__u64 syscall_ns; /* CLOCK_MONOTONIC; 0: in no selected system call */
+	__u64 syscall;	  /* CALL_UNKNOWN: no event so far */
+	__u64 lock_ns;	  /* start of its wait; 0: none */
+	__u64 link;	  /* link of the sample of its wait */
+	__u64 call_ns;	  /* start of its call for a lock; 0: none */
+	__u64 address;	  /* address of that lock */
+	__u32 peer;	  /* owner of the lock; 0: unknown */
+	__u32 call_peer;  /* owner of the lock of its call; 0: unknown */
 	__u32 tid, pad;
 };
 _Static_assert(sizeof(struct call_rec) == 64, "call_rec");
