@@ -3,14 +3,14 @@
 
 /* Waiting: intervals in which a thread is off the CPU.
  *
- * A switch is seen twice in the thread that it is about: when it leaves the CPU (sched_switch,
- * which comes while it is still the current task) and when it has come back (sched_exit_tp,
- * Linux 6.16 on, at the end of __schedule() in kernel/sched/core.c). Leaving is only noted. The
- * stack is walked on the way back, and only if the interval is worth a sample: the thread has not
- * moved meanwhile, its memory is mapped again, and the kernel's frames are still those under which
- * it waited. Older kernels: bpf/off_cpu_before.bpf.c. */
+ * A switch is seen twice in its thread. The first is at the departure from the CPU (sched_switch,
+ * where it is still the current task). The second is after the return (sched_exit_tp, from
+ * Linux 6.16 on, at the end of __schedule() in kernel/sched/core.c). The departure is only noted.
+ * The stack is walked after the return, and only if the interval is sampled. The thread has not
+ * moved meanwhile, its memory is mapped again, and the kernel's frames are still those of the wait.
+ * Older kernels: bpf/off_cpu_before.bpf.c. */
 
-/* What list_threads makes up; nobody else does at the same time. */
+/* Memory for list_threads, which runs only once at a time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -18,7 +18,7 @@ struct {
 	__type(value, struct still_thread);
 } listed SEC(".maps");
 
-/* What is below the minimum that the user wants is only summed up. */
+/* Waits below the user's minimum are only summed up. */
 __u64 waits_below = 0, waits_below_ns = 0;
 
 /* (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state) */
@@ -38,16 +38,14 @@ static __always_inline int is_in_syscall(struct task_struct *task)
 	return number >= 0;
 }
 
-#define THREAD_BYTES \
-	16384 /* of a kernel stack: THREAD_SIZE, arch/x86/include/asm/page_64_types.h */
+#define THREAD_BYTES 16384 /* kernel stack: THREAD_SIZE, arch/x86/include/asm/page_64_types.h */
 
-/* Does an interrupt do this, whatever thread it has interrupted? If that was in the kernel,
- * interrupts run on stacks of their own, and the arguments of a raw tracepoint (bpf_trace_run1() in
- * kernel/trace/bpf_trace.c) are on the stack that it is hit on. If it was not, they run on the
- * thread's, as its only way into the kernel: then it is in no system call
- * (arch/x86/include/asm/irq_stack.h). Not by preempt_count, which has had three names, and none at
- * all without CONFIG_KALLSYMS_ALL. In assembly, as the verifier allows comparing the context's
- * address, but no arithmetic with it. */
+/* Returns 1 if an interrupt does this, in any thread. If it interrupted the kernel, it runs on its
+ * own stack. The arguments of a raw tracepoint (bpf_trace_run1() in kernel/trace/bpf_trace.c) are
+ * on the current stack. If it interrupted user code, it runs on the thread's stack, and the thread
+ * is in no system call (arch/x86/include/asm/irq_stack.h). preempt_count is not used: it has had
+ * three names, and none without CONFIG_KALLSYMS_ALL. This is assembly, because the verifier allows
+ * comparisons of the context's address, but no arithmetic with it. */
 static __always_inline int is_interrupt(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -62,10 +60,10 @@ static __always_inline int is_interrupt(struct bpf_raw_tracepoint_args *ctx)
 	return outside || !(task->flags & PF_KERNEL_MADE || is_in_syscall(task));
 }
 
-/* Nothing is shown of others, who may be another user's. */
+/* Threads of others, which may belong to another user, are not shown. */
 extern const volatile __u32 cfg_targets_only;
 
-/* The sample of the thread that wakes another one. */
+/* Begins the sample of the thread that wakes another one. */
 static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, __u64 now_ns,
 						    struct worth *worth,
 						    const struct task_struct *wakee)
@@ -77,8 +75,8 @@ static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, 
 	tgid = task__pid(waker);
 	if (!interrupt && target__is(waker, tgid, bpf_map_lookup_elem(&targets, &tgid)))
 		return sample__begin_of(event, now_ns, worth);
-	/* An interrupt, or a process that is no target: the sample has the kernel's frames, and
-	 * the process of the thread that is woken. */
+	/* For an interrupt, or a process that is not a target, the sample has the kernel's frames
+	 * and the process of the woken thread. */
 	if (now_ns < sample_from_ns || (sample_until_ns && now_ns >= sample_until_ns) ||
 	    !target__is_any(wakee, wakee_tgid) || (cfg_targets_only && !interrupt) ||
 	    !is_due(event, now_ns, worth))
@@ -92,7 +90,8 @@ static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, 
 	return scratch;
 }
 
-/* Returns 1 if the waker of such a wait is sampled: if the wait will be, which has the clock. */
+/* Returns 1 if the waker of this wait is sampled. That is true if the wait, which has the clock,
+ * will be sampled. */
 static __always_inline int waker__is_due(struct waiting_rec *rec, __u64 interval_ns, __u64 now_ns,
 					 struct worth *ret_worth)
 {
@@ -104,7 +103,7 @@ static __always_inline int waker__is_due(struct waiting_rec *rec, __u64 interval
 			      ret_worth);
 }
 
-/* (struct task_struct *p), in the thread that wakes it. */
+/* (struct task_struct *p), in the waking thread. */
 SEC("?raw_tp")
 int off_cpu_wake(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -134,7 +133,7 @@ int off_cpu_wake(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* (bool is_switch), in the thread that has come back. */
+/* (bool is_switch), in the thread that has returned. */
 SEC("?raw_tp")
 int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -145,14 +144,14 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 	__u64 off_ns, now_ns;
 	struct worth worth;
 
-	/* Not after a schedule() that has switched to nobody. */
+	/* Not after a schedule() without a switch. */
 	if (!rec || !rec->off_ns || !ctx->args[0])
 		return 0;
 	now_ns = off_cpu__now();
 	off_ns = __sync_lock_test_and_set(&rec->off_ns, 0);
 	rec->on_ns = now_ns;
 	if (!event)
-		return 0; /* only who wakes it is wanted */
+		return 0; /* only the waker is sampled */
 	scratch = off_cpu__choose(rec, event, off_ns, now_ns, &worth)
 			  ? sample__begin_of(event, now_ns, &worth)
 			  : NULL;
@@ -167,7 +166,7 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* The return probes that the thread's stack is changed by. */
+/* Stores the return probes that have changed the thread's stack. */
 static __always_inline void put_returns(struct task_struct *task, struct still_thread *ret)
 {
 	const struct xol_area *area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
@@ -184,8 +183,8 @@ static __always_inline void put_returns(struct task_struct *task, struct still_t
 	ret->n_returns = i;
 }
 
-/* Threads of targets that wait, for user space: which has no other way to the registers of those
- * that it does not stop. */
+/* Lists waiting threads of targets for user space. It has no other access to their registers
+ * without stopping them. */
 SEC("?iter/task")
 int list_threads(struct bpf_iter__task *ctx)
 {

@@ -2,12 +2,12 @@
 #ifndef BRAID_OFF_CPU_BPF_H
 #define BRAID_OFF_CPU_BPF_H
 
-/* What is noted of threads that leave the CPU, and what their waits are worth, whichever hooks see
- * them (bpf/off_cpu.bpf.c, bpf/off_cpu_before.bpf.c).
+/* Notes of threads that leave the CPU, and the weight of their waits, for both kinds of hooks
+ * (bpf/off_cpu.bpf.c, bpf/off_cpu_before.bpf.c).
  *
- * The note is in a hash by thread id, not in task storage: the program of sched_waking gets another
- * task than its own, which raw tracepoints cannot pass to bpf_task_storage_get(); user space puts
- * in threads that wait when the recording begins, and reads which wait when it ends. */
+ * The note is in a hash by thread id, not in task storage. The program of sched_waking gets another
+ * task than its own, which raw tracepoints cannot pass to bpf_task_storage_get(). User space adds
+ * the threads that wait when the recording begins, and reads the ones that wait when it ends. */
 
 #include "bpf/sampler.bpf.h"
 
@@ -31,17 +31,17 @@ static __always_inline __u32 off_cpu__event(void)
 
 static __always_inline __u32 state_of(int preempted, __u64 task_state)
 {
-	if (preempted || !task_state) /* or it has yielded */
+	if (preempted || !task_state) /* or the thread has yielded */
 		return STATE_PREEMPTED;
 	return task_state & TASK_STOPPED_OR_TRACED ? STATE_STOPPED : STATE_BLOCKED;
 }
 
-/* A switch takes a microsecond or two, and the scheduler counts it as running, of whom it switches
- * to, from before sched_switch on (update_rq_clock() in __schedule(), kernel/sched/core.c). The
- * hooks are later. By how much is known when the thread leaves the next time, and is taken off its
- * waits then: else threads that switch tens of thousands of times a second would wait longer than
- * their wall time less what they have run. Where it runs or waits for long this makes no
- * difference, and the clocks' rates differ by more: */
+/* A switch takes one or two microseconds. The scheduler counts them as running time of the next
+ * thread, from before sched_switch on (update_rq_clock() in __schedule(), kernel/sched/core.c). The
+ * hooks are later. The difference is available when the thread leaves the next time, and is
+ * subtracted from its waits then. Otherwise threads that switch tens of thousands of times a second
+ * would wait longer than their wall time minus their running time. It is negligible for long runs
+ * or waits, where the clocks' rates differ by more: */
 #define SHORT_NS 1000000
 
 static __always_inline void note_run(struct waiting_rec *rec, struct task_struct *task,
@@ -54,8 +54,8 @@ static __always_inline void note_run(struct waiting_rec *rec, struct task_struct
 	rec->exec_ns = exec_ns;
 }
 
-/* The length of a wait, which keeps an eighth of what the hooks have seen: it is no shorter than
- * that, and what is taken off beyond it waits for the next one. */
+/* The minimum part of a wait that remains is an eighth of its measured length. The rest of the
+ * difference is subtracted from the next wait. */
 #define KEPT_PART 8
 
 static __always_inline __u64 off_cpu__interval(struct waiting_rec *rec, __u64 off_ns, __u64 now_ns)
@@ -66,7 +66,7 @@ static __always_inline __u64 off_cpu__interval(struct waiting_rec *rec, __u64 of
 		rec->ahead_ns = 0;
 		return interval_ns;
 	}
-	if (rec->ahead_ns <= 0) /* an interrupt's time, or a hypervisor's, is no running */
+	if (rec->ahead_ns <= 0) /* time of an interrupt or a hypervisor is not running time */
 		return interval_ns;
 	taken_ns = rec->ahead_ns;
 	if (taken_ns > interval_ns - interval_ns / KEPT_PART)
@@ -77,12 +77,13 @@ static __always_inline __u64 off_cpu__interval(struct waiting_rec *rec, __u64 of
 	return interval_ns - taken_ns;
 }
 
-/* The current task leaves the CPU. `preempted` and `task_state` are sched_switch's. */
+/* Handles the current task, which leaves the CPU. @preempted and @task_state are those of
+ * sched_switch. */
 static __always_inline void off_cpu__leave(struct task_struct *task, int preempted,
 					   __u64 task_state)
 {
 	__u32 tid = task__tid(task), tgid;
-	/* First, as threads that switch often are known: one lookup is all that it takes them. */
+	/* First, because threads that switch often have an entry: they need only one look-up. */
 	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid), new = {};
 	__u32 state = state_of(preempted, task_state);
 	__u64 now_ns = bpf_ktime_get_ns();
@@ -110,13 +111,13 @@ static __always_inline void off_cpu__leave(struct task_struct *task, int preempt
 		count(COUNT_WAITING_FULL);
 }
 
-/* Is the wait that ends now to be sampled? As budget__choose(). */
+/* Decides on a sample of the wait that ends now, as budget__choose() does. */
 static __always_inline int off_cpu__choose(struct waiting_rec *rec, __u32 event, __u64 off_ns,
 					   __u64 now_ns, struct worth *ret_worth)
 {
 	__u64 interval_ns;
 
-	if (off_ns < sample_from_ns) /* of what began before the recording the part inside */
+	if (off_ns < sample_from_ns) /* the part before the recording does not count */
 		off_ns = sample_from_ns;
 	if (off_ns >= now_ns)
 		return 0;
@@ -129,7 +130,8 @@ static __always_inline int off_cpu__choose(struct waiting_rec *rec, __u32 event,
 	return budget__choose(event, &rec->clock, interval_ns, now_ns, ret_worth);
 }
 
-/* A time of the recording: what had begun by its end is in it, up to then. */
+/* Returns the time, limited to the recording. An interval that began before its end counts until
+ * then. */
 static __always_inline __u64 off_cpu__now(void)
 {
 	__u64 now_ns = bpf_ktime_get_ns();

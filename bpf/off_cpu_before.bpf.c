@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/off_cpu.bpf.h"
 
-/* Waiting, on kernels that have no hook where a thread has just come back (sched_exit_tp, Linux
- * 6.16): before, nothing of the scheduler runs in the thread itself but where it leaves.
+/* Waiting, on kernels without a hook after the return of a thread (sched_exit_tp, Linux 6.16). In
+ * these, the only part of the scheduler that runs in the thread itself is where it leaves.
  *
- * How long it was away, and so whether that is a sample, is known at the sched_switch by which it
- * comes back: in the task before it, which can look at its kernel stack and its registers, but not
- * at its memory. That is walked where the thread passes next without having run user code:
- *   - rseq_update, on the way to user space, of each thread that has been switched and has
- *     registered restartable sequences: glibc does for all since 2.35 (kernel/rseq.c);
- *   - sys_exit, of others that waited in a system call;
- *   - the next sched_switch by which it leaves, as it may wait more than once on its way.
- * One that is none of these and has moved on is sampled with the kernel's frames alone.
+ * The length of a wait, and so the decision about a sample, is available at the sched_switch to the
+ * thread. It runs in the previous task. That can read the thread's kernel stack and registers, but
+ * not its memory. The memory is walked at the next of these places that the thread passes before it
+ * runs user code:
+ *   - rseq_update, on the way to user space, of each thread that was switched and has registered
+ *     restartable sequences: glibc does this for all threads since 2.35 (kernel/rseq.c);
+ *   - sys_exit, of other threads that waited in a system call;
+ *   - the next sched_switch by which it leaves, as it may wait several times on its way.
+ * A thread that passes none of these and has moved on is sampled with the kernel's frames alone.
  *
- * On some machines not every switch is told: those from threads of Firecracker's agent in the guest
- * are missing now and then, to all tracers alike. Whoever has come back unseen is noticed at the
- * same places. */
+ * On some machines a few switches are not reported. Those from threads of Firecracker's agent in
+ * the guest are missing sometimes, for all tracers. A thread that has returned unseen is noticed at
+ * the same places. */
 
 struct wait_over {
 	struct worth worth;
 	__u64 link;
-	__u64 time_ns; /* when it ended */
-	__u64 sp, ip;  /* the user's, by which it is seen whether it has moved on */
+	__u64 time_ns; /* end of the wait */
+	__u64 sp, ip;  /* user code's; they show whether it has moved on */
 	__u32 peer, state;
 	__u64 n_kernel;
 	__u64 kernel[KERNEL_FRAMES_MAX];
 };
 
-/* By thread id: waits that are over, and that are to be samples. */
+/* Completed waits that will be samples, by thread id. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* user space: WAITS_OVER_MAX */
@@ -35,7 +36,7 @@ struct {
 	__type(value, struct wait_over);
 } waits_over SEC(".maps");
 
-/* What is put in there is made up here. */
+/* Memory to construct an entry. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -43,7 +44,7 @@ struct {
 	__type(value, struct wait_over);
 } wait_over_new SEC(".maps");
 
-/* 1: a thread was met that only sys_exit sees come back. 2: user space has taken note. */
+/* 1: a thread was seen whose return only sys_exit sees. 2: user space has handled it. */
 __u32 off_cpu_without_rseq = 0;
 
 static __always_inline void note_rseq(struct task_struct *task)
@@ -53,7 +54,7 @@ static __always_inline void note_rseq(struct task_struct *task)
 		off_cpu_without_rseq = 1;
 }
 
-/* Threads of targets, before anything is sampled. */
+/* Checks the threads of targets before the first sample. */
 SEC("?iter/task")
 int off_cpu_note_rseq(struct bpf_iter__task *ctx)
 {
@@ -68,7 +69,8 @@ int off_cpu_note_rseq(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Of a task that is about to run, or of the current one, whose wait's end was not seen. */
+/* Stores the wait of a task that is about to run, or of the current task if its return was not
+ * seen. */
 static __always_inline void note_over(struct waiting_rec *rec, struct task_struct *task, __u32 tid,
 				      const struct worth *worth, __u64 now_ns, int seen)
 {
@@ -109,7 +111,7 @@ static __always_inline void come_back(struct waiting_rec *rec, struct task_struc
 	off_ns = __sync_lock_test_and_set(&rec->off_ns, 0);
 	rec->on_ns = now_ns;
 	if (!event)
-		return; /* only who wakes it is wanted */
+		return; /* only the waker is sampled */
 	if (!off_cpu__choose(rec, event, off_ns, now_ns, &worth))
 		return;
 	note_over(rec, task, tid, &worth, now_ns, seen);
@@ -133,13 +135,13 @@ int off_cpu_switch(__u64 *ctx)
 
 static __always_inline int has_moved(const struct wait_over *over, const struct pt_regs *regs)
 {
-	/* A system call that is to be restarted: regs->ip -= 2, arch/x86/kernel/signal.c */
+	/* A system call that will be restarted: regs->ip -= 2, arch/x86/kernel/signal.c */
 	return regs->rsp != over->sp || over->ip - regs->rip > 2;
 }
 
-/* The current thread runs, and nobody has seen it come back. When that was, the scheduler knows, if
- * it has counted since: where the thread leaves. So a note of user space's, made of a thread that
- * was on its way back, is worth nothing; one without `exec_ns` cannot tell. */
+/* Handles the current thread, whose return was not seen. The scheduler has the time of the return,
+ * if it has updated its sums since: that is where the thread leaves. So a note by user space about
+ * a thread on its way back is unusable, and one without `exec_ns` does not give the time. */
 static __always_inline void come_back_unseen(struct waiting_rec *rec, struct task_struct *task,
 					     __u32 tid)
 {
@@ -150,7 +152,8 @@ static __always_inline void come_back_unseen(struct waiting_rec *rec, struct tas
 	come_back(rec, task, tid, now_ns, 0);
 }
 
-/* At each of the places above, in the thread itself; where it leaves, before off_cpu_switch. */
+/* Runs at each of the places above, in the thread itself; where it leaves, before
+ * off_cpu_switch. */
 SEC("?raw_tp")
 int off_cpu_over(struct bpf_raw_tracepoint_args *ctx)
 {

@@ -4,24 +4,24 @@
 
 #include "bpf/php_code.bpf.h"
 
-/* Where a walk is in PHP's frames, how they are read in blocks, and which of their functions and
- * lines this CPU has met lately. */
+/* The position of a walk in PHP's frames, reading frames in blocks, and a cache of functions and
+ * lines per slot. */
 
 #define FRAME_BYTES	  (FRAME_WORDS * 8)
 #define FRAME_BLOCK_WORDS 128
 #define FRAME_BLOCK_BYTES (FRAME_BLOCK_WORDS * 8)
 #define PAGE_BYTES	  4096
 
-/* Generators that delegate to one another, one inside the other. */
+/* Maximum number of nested generators that delegate to one another. */
 #define DELEGATES_MAX 16
 
-/* A function as this CPU has met it. The memory of one written in PHP may be another one's a moment
- * later (closures, included files): it is the same if the frame is in its operations. What is
- * written in C stays where it is, but for copies made to be called, which are not kept. */
+/* A cached function. Another function may soon take the memory of one written in PHP (closures,
+ * included files). The entry is valid if the frame is in its operations. Functions written in C
+ * stay in place, except copies made for a call, which are not cached. */
 struct php_slot {
 	__u64 function;	   /* address: zend_function */
-	__u64 from, bytes; /* of its operations; bytes 0: written in C */
-	__u64 opline;	   /* address of the operation met last ... */
+	__u64 from, bytes; /* range of its operations; bytes 0: written in C */
+	__u64 opline;	   /* address of the last operation of a sample ... */
 	struct php_op op;  /* ... and itself */
 	__u32 code;	   /* as in rec_code; 0: the slot is free */
 	__u64 since_ns, checked_ns;
@@ -33,22 +33,21 @@ struct php_slot {
 
 struct php_state {
 	struct php_proc_rec proc;
-	__u64 globals;		       /* executor_globals of the sampled thread; 0: it has none */
-	__u64 at;		       /* the next frame; 0: there are no more */
-	__u64 live_frame, live_opline; /* as the loop's registers say; 0: they do not */
-	/* The frame's operation, its address (0: unknown), and what it runs */
+	__u64 globals;		       /* executor_globals of the sampled thread; 0: none */
+	__u64 at;		       /* the next frame; 0: none */
+	__u64 live_frame, live_opline; /* from the loop's registers; 0: unknown */
+	/* The frame's operation, its address (0: unknown), and its function */
 	__u64 opline;
 	struct php_op op;
 	__u32 code; /* as in rec_code */
 	__u32 is_native;
 	__u32 n, complete, truncated;
-	__u32 mark_due; /* the last frame ends a loop, unless generators that delegate to it follow
-			 */
+	__u32 mark_due; /* the last frame ends a loop, unless its delegating generators follow */
 	/* Frames of these generators, outermost first, and the frame that is outside all of them */
 	__u32 delegating, n_delegates;
 	__u64 outside;
 	__u64 delegates[DELEGATES_MAX];
-	struct php_call call; /* of the frame */
+	struct php_call call; /* call of the frame */
 	__u64 block_start, block_bytes;
 	__u64 block[FRAME_BLOCK_WORDS];
 	struct php_slot slots[PHP_SLOTS];
@@ -70,8 +69,8 @@ static __always_inline struct php_state *state__get(void)
 
 /* --- frames --- */
 
-/* Frames lie one behind the other on PHP's own stack, outer ones lower: the block ends with this
- * one, but stays in its page, where the memory that the stack was allocated in may begin. */
+/* Reads a block of frames. Frames are adjacent on PHP's own stack, outer ones lower. The block ends
+ * with the current frame, but stays in its page: the stack's memory may begin there. */
 static __noinline int block__read(struct php_state *state)
 {
 	__u64 start = state->at + FRAME_BYTES - FRAME_BLOCK_BYTES;
@@ -116,10 +115,10 @@ static __always_inline int function__holds(const struct php_state *state, __u64 
 	       function__bytes(&state->call);
 }
 
-/* The operation that the frame is at: state->opline and op. A frame keeps it while it calls; of the
- * one that runs the loop has it in a register, and stores it only where something may go wrong.
- * While an exception is on its way out it is one that stands for this, and where it came from is
- * kept. */
+/* Sets state->opline and op to the operation of the frame. A frame stores it while it calls. The
+ * frame that runs the loop has it in a register, and stores it only before operations that may
+ * fail. While an exception is propagated, a substitute is there, and the original one is stored
+ * elsewhere. */
 static __noinline int op__load(struct php_state *state)
 {
 	__u64 opline = state->call.frame[FRAME_OPLINE];
@@ -140,7 +139,7 @@ static __noinline int op__load(struct php_state *state)
 	return 0;
 }
 
-/* --- functions that were met lately --- */
+/* --- cached functions --- */
 
 static __always_inline struct php_slot *slot__at(struct php_state *state, __u64 function)
 {
@@ -149,7 +148,7 @@ static __always_inline struct php_slot *slot__at(struct php_state *state, __u64 
 	return &state->slots[hash >> (64 - PHP_SLOTS_LOG2) & (PHP_SLOTS - 1)];
 }
 
-/* Is this what the frame runs? Then state has it, and the operation. */
+/* Returns 1 if the slot has the frame's function. The state then has it, and its operation. */
 static __always_inline int slot__holds(struct php_state *state, struct php_slot *slot)
 {
 	__u64 opline = state->call.frame[FRAME_OPLINE];
@@ -179,7 +178,7 @@ static __always_inline int slot__holds(struct php_state *state, struct php_slot 
 	return 1;
 }
 
-/* Keeps what state->call was found to be. */
+/* Caches the function in state->call. */
 static __noinline int slot__set(struct php_state *state, struct php_slot *slot, __u32 kind)
 {
 	const struct php_call *call = &state->call;
