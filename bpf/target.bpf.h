@@ -3,10 +3,10 @@
 #define BRAID_TARGET_BPF_H
 
 /* Selection of the processes to sample. User space adds the processes that the user named to the
- * map `targets`. Instead of processes, the user may name conditions (docs/targets.md). They are
- * evaluated here at each sample, as far as the kernel has the data. The user and cgroup of a task
- * change, and the check is cheaper than tracking them. A process gets its entry with its first
- * sample, which is reported to user space by a record; until then it costs nothing. */
+ * map `targets`. Instead of processes, the user may name conditions (docs/reference/targets.md).
+ * They are evaluated here at each sample, as far as the kernel has the data. The user and cgroup of
+ * a task change, and the check is cheaper than tracking them. A process gets its entry with its
+ * first sample, which is reported to user space by a record; until then it costs nothing. */
 
 #include "bpf/image_files.bpf.h"
 

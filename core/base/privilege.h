@@ -9,8 +9,8 @@
 #include "core/base/err.h"
 
 /* The kernel's permissions that braid needs, and the capability that gives each. `doctor` and each
- * message "not permitted" use this one table. docs/privileges.md describes it for users and cites
- * its sources. braid never refuses by the table: it tries, and consults the table after a
+ * message "not permitted" use this one table. docs/reference/privileges.md describes it for users
+ * and cites its sources. braid never refuses by the table: it tries, and consults the table after a
  * failure. */
 enum privilege {
 	PRIVILEGE_LOAD,	      /* BPF programs and maps */
@@ -67,7 +67,7 @@ int privilege__check_owner(uint32_t pid, uint32_t uid, struct err *err);
 
 /* Drops all capabilities of this thread, or all except those that recording needs until its end.
  * Programs that the thread executes gain none from their files. A recording needs those of the
- * table, and other capabilities of root for new processes: docs/privileges.md. */
+ * table, and other capabilities of root for new processes: docs/reference/privileges.md. */
 void privilege__drop_all(void);
 void privilege__keep_for_recording(void);
 

@@ -23,7 +23,7 @@
 #define QUOTA_BLOCK (64U << 10)
 
 /* Limit of the memory charged as QUOTA_KEPT for all files together; documented in
- * docs/continuous.md. */
+ * docs/reference/continuous.md. */
 #define QUOTA_KEPT_MAX (1024ULL << 20)
 
 enum quota_kind {
@@ -50,7 +50,7 @@ struct quota_limit {
 struct quota_subject {
 	uint64_t dev, ino, size;
 	int64_t mtime_ns;
-	uint32_t uid; /* owner; docs/continuous.md defines trusted owners */
+	uint32_t uid; /* owner; docs/reference/continuous.md defines trusted owners */
 	const char *name;
 };
 

@@ -18,7 +18,7 @@ struct dump_view {
 int dump__print(FILE *out, const struct dump_process *process,
 		const struct runtime *const *runtimes, const struct dump_view *view);
 
-/* Writes one process of the document for programs: docs/dump.md has the schema. */
+/* Writes one process of the document for programs: docs/reference/dump.md has the schema. */
 void dump__json(FILE *out, const struct dump_process *process,
 		const struct runtime *const *runtimes);
 

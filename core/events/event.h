@@ -14,9 +14,9 @@
 #include "core/kernel/kernel_half.h"
 
 /* An event that a session samples. A kind of event is one file here, and one line of the table in
- * events.c; docs/adding-an-event.md describes how to write one. An event is a kind with its
- * argument, such as `tracepoint:sched:sched_switch`. The events of a session have numbers from 1,
- * which samples carry (rec_sample.event). */
+ * events.c; docs/internals/adding-an-event.md describes how to write one. An event is a kind with
+ * its argument, such as `tracepoint:sched:sched_switch`. The events of a session have numbers from
+ * 1, which samples carry (rec_sample.event). */
 
 #define EVENT_NAME_BYTES 512
 #define EVENT_NOTE_BYTES 400

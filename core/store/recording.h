@@ -9,10 +9,11 @@
 #include "core/base/err.h"
 #include "core/profile/sink.h"
 
-/* Writes a recording: one SQLite file with the schema in docs/recording.md. The recorded data
- * arrive at its sink, which writes row by row and does not remember rows (core/profile/sink.h).
- * Data about the recording as a whole arrive by the functions here. Readers see nothing before a
- * commit. A commit makes everything before it durable against the death of this process.
+/* Writes a recording: one SQLite file with the schema in docs/reference/recording.md. The recorded
+ * data arrive at its sink, which writes row by row and does not remember rows
+ * (core/profile/sink.h). Data about the recording as a whole arrive by the functions here. Readers
+ * see nothing before a commit. A commit makes everything before it durable against the death of
+ * this process.
  *
  * All functions, and the sink, return 0 or a negative errno and set a message in @err. The errors
  * are -ENOSPC (disk full; committed data stay readable), -ESTALE (the file was moved or removed),
