@@ -90,7 +90,7 @@ int capture__forget_process(struct capture *capture, const struct process *proce
 
 	if (!captured)
 		return 0;
-	if (process->gone) /* otherwise the process executed another program */
+	if (process__is_gone(process)) /* else it has executed something else */
 		ret = process_names__ended(captured, capture->ids, err);
 	if (ret)
 		return ret;

@@ -327,7 +327,23 @@ int output_file__open(const struct output_place *place, struct output_file *ret,
 	return there < 0 ? there : code;
 }
 
-/* Moves the file to its place. A default name replaces only the file that was checked. */
+/* Gives the page at @path the name `path`.old as well, over an older page. */
+static int keep_page(const char *path)
+{
+	char *old;
+	int ret = name_old(path, &old);
+
+	if (ret)
+		return ret;
+	if (output_file__is_page(old) && unlink(old))
+		ret = -errno;
+	if (!ret && link(path, old))
+		ret = -errno;
+	free(old);
+	return ret;
+}
+
+/* A name that is not given is taken from no file but the one that was looked at. */
 static int take_place(struct output_file *file)
 {
 	struct stat st;

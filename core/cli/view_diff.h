@@ -6,7 +6,8 @@
 
 /* Options of commands that compare a recording with an older one. */
 struct diff_opts {
-	const char *old_file; /* NULL: no comparison */
+	const char *old_file; /* NULL: nothing to compare with */
+	char *kept;	      /* private; owned, the caller frees it */
 	bool by_value, by_given;
 };
 extern const struct argp diff_argp; /* child parser; its input is a struct diff_opts */
@@ -18,8 +19,11 @@ void view_diff__check_page(struct argp_state *state, const struct diff_opts *opt
 void view_diff__check(struct argp_state *state, const struct diff_opts *opts,
 		      const struct output_format *format, enum output_sort sort);
 
-/* Loads the older recording, with the options of @view and the event of @now. Prints the error.
- * Returns an exit status. */
+/* Sets the older recording of a --diff that names none: `view->file`.old. Prints the error. Returns
+ * an exit status. */
+int view_diff__find_old(struct diff_opts *opts, const struct view_opts *view);
+
+/* Loads the older recording as `view` and `now` say. Prints the error. Returns an exit status. */
 int view_diff__load(const struct diff_opts *opts, const struct view_opts *view,
 		    const struct runtime *const *runtimes, const struct profile *now,
 		    struct profile **ret);

@@ -61,7 +61,14 @@ static int put_off(struct kernel_half *half, int i, const char *name)
 	return kernel_part__shrink(map);
 }
 
-/* Defers the runtime's maps except its records, which are written before its walker is loaded. */
+static const char *const *probe_maps_of(const struct kernel_half *half, int i)
+{
+	const struct runtime_probes *probes = half->opts.runtimes[i]->probes;
+
+	return probes ? probes->maps : NULL;
+}
+
+/* Records tell that a runtime is there, and are written before its walker is loaded. */
 static int put_off_maps(struct kernel_half *half, int i)
 {
 	const struct runtime_walker *walker = half->opts.runtimes[i]->walker;
