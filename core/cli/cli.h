@@ -10,7 +10,7 @@
 #include "core/base/err.h"
 #include "core/cli/output_file.h"
 #include "core/cli/view_db.h"
-#include "core/profile/output.h"
+#include "core/out/output.h"
 #include "core/record/session.h"
 #include "core/store/load.h"
 #include "runtimes/runtime.h"

@@ -14,14 +14,14 @@
 
 #include "core/base/escape.h"
 #include "core/base/util.h"
-#include "core/profile/live_window.h"
+#include "core/live/live_window.h"
 
 #define FREQUENCY_HZ	 99
 #define FREQUENCY_MAX_HZ 10000
 #define INTERVAL_S	 1
 #define WINDOW_S	 10
 #define WINDOW_MAX_S	 3600
-#define LIVE_BYTES	 (40 << 20)  /* see core/profile/live_profile.h */
+#define LIVE_BYTES	 (40 << 20)  /* see core/live/live_profile.h */
 #define MAPPED_BYTES	 (256 << 10) /* larger blocks return to the system when freed */
 #define ENDED_POLL_MS	 100
 

@@ -10,8 +10,8 @@
 #include "core/cli/view_diff.h"
 #include "core/cli/view_summary.h"
 #include "core/cli/view_texts.h"
+#include "core/out/out_common.h"
 #include "core/profile/condition.h"
-#include "core/profile/out_common.h"
 
 /* `braid report` and `braid flame`: convert a recording to a picture or text. */
 

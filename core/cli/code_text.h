@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "core/profile/output.h"
+#include "core/out/output.h"
 
 /* The machine code of native functions with addresses in a profile. A file is used only if it is
  * readable now and has the recorded build id. If there is no code, the reason is shown.

@@ -12,7 +12,7 @@
 #include "core/base/foreign_path.h"
 #include "core/base/sudo_user.h"
 #include "core/base/util.h"
-#include "core/profile/output.h"
+#include "core/out/output.h"
 #include "core/store/recording_file.h"
 
 #define NEW_MODE 0666 /* less the umask */

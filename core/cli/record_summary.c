@@ -11,8 +11,8 @@
 #include "core/cli/cli.h"
 #include "core/cli/view_summary.h"
 #include "core/elf/debug_missing.h"
+#include "core/out/out_common.h"
 #include "core/profile/nameless.h"
-#include "core/profile/out_common.h"
 
 #define TEXT_BYTES 256
 

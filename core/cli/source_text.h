@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "core/profile/output.h"
+#include "core/out/output.h"
 
 /* The text of the files with lines in a profile's frames, as far as they are readable now: the
  * lines with samples and some around them. Files with the largest own weight come first, up to a

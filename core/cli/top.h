@@ -7,8 +7,8 @@
 
 #include "core/base/strtab.h"
 #include "core/cli/cli.h"
-#include "core/profile/live_profile.h"
-#include "core/profile/rows.h"
+#include "core/live/live_profile.h"
+#include "core/out/rows.h"
 
 /* The private interface of `braid top`:
  *

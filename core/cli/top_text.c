@@ -8,7 +8,7 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/cli/columns.h"
-#include "core/profile/out_common.h"
+#include "core/out/out_common.h"
 #include "core/target/procfs.h"
 
 #define WIDE 100 /* minimum columns for amounts beside percentages */

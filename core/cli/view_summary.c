@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/escape.h"
-#include "core/profile/out_findings.h"
+#include "core/out/out_findings.h"
 
 #define BUSY 0.5 /* CPUs; a process with a lower use waits most of the time */
 

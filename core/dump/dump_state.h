@@ -19,7 +19,7 @@
 #include "core/dump/dump.h"
 #include "core/kernel/kernel_half.h"
 #include "core/kernel/table_arena.h"
-#include "core/profile/live_profile.h"
+#include "core/live/live_profile.h"
 #include "core/record/routing.h"
 #include "core/target/thread_base.h"
 #include "core/target/threads.h"

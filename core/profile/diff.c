@@ -3,12 +3,12 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/strtab.h"
 #include "core/base/util.h"
-#include "core/profile/out_common.h"
 
 /* The whole of both sides in `both`, where weights are only there to be compared with each other.
  */
@@ -253,11 +253,11 @@ static int refuse(const struct profile *old, const struct profile *new, bool by_
 				"the older recording is of the event %s and the newer of %s, which "
 				"cannot be compared: --event NAME chooses one that both have",
 				event_of(old), event_of(new));
-	if (strcmp(output__unit(old), output__unit(new)) != 0)
+	if (strcmp(profile__unit(old), profile__unit(new)) != 0)
 		return err__set(err, -EINVAL,
 				"the event %s is in %s in the older recording and in %s in the "
 				"newer, which cannot be compared",
-				event_of(new), output__unit(old), output__unit(new));
+				event_of(new), profile__unit(old), profile__unit(new));
 	if (!by_value)
 		return 0;
 	if (!(old->duration_s > 0) != !(new->duration_s > 0))
@@ -301,8 +301,9 @@ int diff__new(const struct profile *old, const struct profile *new, bool by_valu
 	set_side(diff, DIFF_NEW, new);
 	diff->both = profile__new();
 	roles = strtab__new();
-	code = diff->both && roles ? profile__measures(diff->both, event_of(new), output__unit(new))
-				   : -ENOMEM;
+	code = diff->both && roles
+		       ? profile__measures(diff->both, event_of(new), profile__unit(new))
+		       : -ENOMEM;
 	if (!code && new->target) {
 		diff->both->target = strdup(new->target);
 		code = diff->both->target ? 0 : -ENOMEM;

@@ -7,7 +7,7 @@
 /* How much of a stack is shown: a profile with all frames in, one with fewer out. Weights stay what
  * they are; what ends in a frame that is not shown counts for the frame that is.
  *
- * The page does the same (core/profile/assets/flame_frames.js), so that its user can switch;
+ * The page does the same (core/page/assets/flame_frames.js), so that its user can switch;
  * tests/unit/flame.t compares the two.
  *
  * A stack without any frame of a runtime keeps all its frames in each view. Labels (groups, "woken

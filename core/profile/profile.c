@@ -204,6 +204,13 @@ int profile__measures(struct profile *profile, const char *event, const char *un
 	return profile->event && profile->unit_name && profile->occurrences_name ? 0 : -ENOMEM;
 }
 
+const char *profile__unit(const struct profile *profile)
+{
+	if (profile->counts_calls)
+		return SINK_UNIT_NS;
+	return profile->unit_name ? profile->unit_name : SINK_UNIT_SAMPLES;
+}
+
 int profile__kind(struct profile *profile, const char *name, const char *suffix)
 {
 	struct profile_kind kind = { 0 };

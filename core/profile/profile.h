@@ -222,6 +222,9 @@ void profile__free(struct profile *profile); /* NULL is fine */
  * are copied. 0 or -ENOMEM. */
 int profile__measures(struct profile *profile, const char *event, const char *unit);
 
+/* Returns the unit of weights: "samples" or another of SINK_UNIT_*, or any other text. */
+const char *profile__unit(const struct profile *profile);
+
 /* Kind number of a runtime of that name, added at first sight; or -ENOSPC. */
 int profile__kind(struct profile *profile, const char *name, const char *suffix);
 

@@ -11,7 +11,7 @@
 #include "core/profile/sink.h"
 
 /* What was recorded, as tables in memory: read from a recording (core/store/load.c) or built while
- * recording (core/profile/live_profile.c). All that the tables say is checked: references are
+ * recording (core/live/live_profile.c). All that the tables say is checked: references are
  * indexes into the arrays here, or RECORDED_NONE for those that are absent or lead nowhere; chains
  * of nodes end; texts are C strings.
  *

@@ -10,7 +10,7 @@
 #include "core/base/err.h"
 
 /* The vocabulary of what is recorded, and who takes it: a recording (core/store/recording.h), a
- * profile that lives in memory (core/profile/live_profile.h).
+ * profile that lives in memory (core/live/live_profile.h).
  *
  * Whoever records (core/capture/ids.h) gives each thing its id and offers it once. The ids of each
  * sort of thing are dense from 1, in the order in which they are offered; 0 stands for "none". What

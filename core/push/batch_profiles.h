@@ -2,7 +2,7 @@
 #ifndef BRAID_BATCH_PROFILES_H
 #define BRAID_BATCH_PROFILES_H
 
-#include "core/profile/output.h"
+#include "core/out/output.h"
 #include "core/push/push_recording.h"
 
 /* Batches as profiles, for servers that receive profiles. */

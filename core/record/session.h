@@ -9,7 +9,7 @@
 #include "core/base/err.h"
 #include "core/capture/capture.h"
 #include "core/events/events.h"
-#include "core/profile/live_profile.h"
+#include "core/live/live_profile.h"
 #include "core/profile/profile.h"
 #include "core/record/activity.h"
 #include "core/record/trigger.h"

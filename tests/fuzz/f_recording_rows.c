@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/profile/output.h"
+#include "core/out/output.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/recording_seed.h"
 

@@ -2,7 +2,7 @@
 /* An hour of `braid top` at 999 Hz in a minute or so: what is kept does not grow for a program with
  * 20,000 different stacks, nor, in a third of an hour, for one that never has the same stack twice.
  */
-#include "core/profile/live_profile.h"
+#include "core/live/live_profile.h"
 
 #include <malloc.h>
 #include <stdio.h>

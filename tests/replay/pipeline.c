@@ -14,7 +14,7 @@
 #include "core/capture/capture.h"
 #include "core/insn/code_ranges.h"
 #include "core/kernel/table_arena.h"
-#include "core/profile/live_profile.h"
+#include "core/live/live_profile.h"
 #include "core/record/routing.h"
 #include "core/store/load.h"
 #include "core/store/recording.h"

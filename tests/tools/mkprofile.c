@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/profile/output.h"
+#include "core/out/output.h"
 
 static uint64_t seed = 1;
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/out/out_rows.h"
 #include "core/profile/code_rules.h"
 #include "core/profile/frames.h"
-#include "core/profile/out_rows.h"
 #include "runtimes/registry.h"
 #include "tests/tap.h"
 

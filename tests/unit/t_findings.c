@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/profile/out_findings.h"
+#include "core/out/out_findings.h"
 #include "runtimes/registry.h"
 #include "tests/tap.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/profile/output.h"
+#include "core/out/output.h"
 #include "tests/tap.h"
 
 typedef int (*writer_fn)(const struct profile *profile, const struct output_opts *opts, FILE *out);

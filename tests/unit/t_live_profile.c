@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* One stream of samples into a recording and into a live profile gives one profile, whenever it is
  * looked at; and what the live profile forgets to save memory is counted. */
-#include "core/profile/live_profile.h"
+#include "core/live/live_profile.h"
 
 #include <errno.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The sums of a live profile with a window are exactly those of the samples in it: by the samples'
  * own times, of intervals the parts that lie in it, also after stacks were forgotten. */
-#include "core/profile/live_profile.h"
-#include "core/profile/live_window.h"
+#include "core/live/live_profile.h"
+#include "core/live/live_window.h"
 
 #include <stdio.h>
 #include <string.h>

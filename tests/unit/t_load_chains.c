@@ -5,7 +5,7 @@
 
 #include "core/base/util.h"
 #include "core/capture/ids.h"
-#include "core/profile/output.h"
+#include "core/out/output.h"
 #include "core/store/load.h"
 #include "core/store/recording.h"
 #include "tests/tap.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/profile/out_common.h"
+#include "core/out/out_common.h"
 #include "tests/tap.h"
 
 static struct profile *profile;

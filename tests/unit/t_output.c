@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/profile/output.h"
+#include "core/out/output.h"
 
 #include <errno.h>
 #include <iconv.h>
@@ -8,7 +8,7 @@
 
 #include "core/base/escape.h"
 #include "core/base/util.h"
-#include "core/profile/out_common.h"
+#include "core/out/out_common.h"
 #include "tests/tap.h"
 
 typedef int (*writer_fn)(const struct profile *profile, const struct output_opts *opts, FILE *out);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/profile/out_common.h"
-#include "core/profile/output.h"
+#include "core/out/out_common.h"
+#include "core/out/output.h"
 #include "tests/tap.h"
 
 static const struct output_opts plain = {};

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "core/profile/output.h"
+#include "core/out/output.h"
 #include "core/store/recording.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"

@@ -3,7 +3,7 @@
 #include <limits.h>
 
 #include "core/base/util.h"
-#include "core/profile/output.h"
+#include "core/out/output.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Rows of functions and of threads, with exact sums. */
-#include "core/profile/rows.h"
+#include "core/out/rows.h"
 
 #include <inttypes.h>
 #include <stdio.h>
