@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "core/base/privilege.h"
-#include "core/base/target_file.h"
 #include "core/base/util.h"
+#include "core/files/target_file.h"
 #include "core/kernel/uprobe_multi.h"
 
 /* bytes of code at a site that determine the kind of its trap: the maximum length of an instruction

@@ -28,15 +28,6 @@ int memory__of_process(uint32_t pid, struct memory **ret);
 /* Memory of this process. Addresses that are not mapped fail as elsewhere. Returns 0 or -ENOMEM. */
 int memory__of_self(struct memory **ret);
 
-/* Memory from a core file (ELF, ET_CORE, x86-64). Takes ownership of @fd, also on failure. The
- * kernel leaves out of a core the pages that a file backs. They are read from that file, which
- * NT_FILE names, if it still exists. Errors are those of core_elf__open(). */
-int memory__of_core(int fd, const char *path, struct memory **ret, struct err *err);
-
-/* Returns the core file's other contents, borrowed; NULL for other memory. */
-struct core_elf;
-const struct core_elf *memory__core(const struct memory *memory);
-
 /* Reads of @inner (borrowed) are cached until memory__forget(), as pages of 4096 bytes, up to 1024
  * of them. For many reads during which nothing changes. Returns 0 or -ENOMEM. */
 int memory__cached(const struct memory *inner, struct memory **ret);

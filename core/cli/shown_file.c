@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/target_file.h"
+#include "core/files/target_file.h"
 
 int shown_file__open(int root_fd, const char *path, uint64_t most, uint64_t *ret_size)
 {

@@ -6,7 +6,7 @@
  * the user may have installed what the container lacks.
  *
  * All of these names come from the target. A file found by one is opened as every file of a target
- * is (core/base/target_file.h), and counts only if it says that it belongs to this one: the same
+ * is (core/files/target_file.h), and counts only if it says that it belongs to this one: the same
  * build-id, or else the checksum that the link asks for. */
 #include "core/elf/debugfile.h"
 
@@ -21,8 +21,8 @@
 #include <zlib.h>
 
 #include "core/base/quota.h"
-#include "core/base/target_file.h"
 #include "core/base/util.h"
+#include "core/files/target_file.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
 

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/target_helper.h"
 #include "core/base/util.h"
+#include "core/files/target_helper.h"
 
 #define LIBRARY		"libdebuginfod.so.1"
 #define BUDGET_MS	30000

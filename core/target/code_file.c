@@ -9,8 +9,8 @@
 
 #include "core/base/fd_limit.h"
 #include "core/base/quota.h"
-#include "core/base/target_file.h"
 #include "core/base/util.h"
+#include "core/files/target_file.h"
 #include "core/target/procfs.h"
 
 /* Takes what `found` holds, if `code` is 0. */

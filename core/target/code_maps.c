@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/base/fd_limit.h"
-#include "core/base/target_file.h"
 #include "core/base/util.h"
+#include "core/files/target_file.h"
 #include "core/target/code_file.h"
 #include "core/target/code_source.h"
 #include "core/target/perf_map.h"

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/core_elf.h"
 #include "core/base/util.h"
+#include "core/files/memory_core.h"
 #include "core/target/procfs.h"
 
 #define THREADS_MAX 65536u

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "core/base/err.h"
-#include "core/base/target_file.h"
+#include "core/files/target_file.h"
 
 struct memory;
 

@@ -8,8 +8,8 @@
 #include <sys/sysmacros.h>
 
 #include "core/base/quota.h"
-#include "core/base/target_file.h"
 #include "core/base/util.h"
+#include "core/files/target_file.h"
 #include "core/kernel/spaces.h"
 #include "core/target/image_files.h"
 #include "core/target/image_memory.h"

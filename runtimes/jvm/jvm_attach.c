@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/target_helper.h"
 #include "core/base/util.h"
+#include "core/files/target_helper.h"
 #include "runtimes/jvm/jvm_socket.h"
 
 #define GRACE_MS    2000 /* beyond the timeout, for a helper that blocks in the kernel */

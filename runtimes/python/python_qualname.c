@@ -11,8 +11,8 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "core/base/target_file.h"
 #include "core/base/util.h"
+#include "core/files/target_file.h"
 #include "core/target/procfs.h"
 #include "runtimes/python/python_scan.h"
 #include "runtimes/python/python_source_age.h"

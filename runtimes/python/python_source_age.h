@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/base/target_file.h"
+#include "core/files/target_file.h"
 
 /* Returns true if the file has provably not changed since the program of process @pid was executed,
  * so that the process can have imported nothing else under its name. Times of both contents and

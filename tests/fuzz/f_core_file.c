@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/base/memory.h"
+#include "core/files/memory_core.h"
 #include "tests/fuzz/fuzz.h"
 
 #define BASE 0x10000

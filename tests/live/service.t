@@ -64,7 +64,7 @@ def check_unit():
     gate.equal([limits.get(name, "") for name in ("TasksMax", "OOMScoreAdjust")], ["128", "500"],
                "unit: limits")
     gate.ok(memory_max() > kept_max() + (1 << 30), "unit: room for all that may be kept, and 1 GB", limits)
-    with open("core/base/target_helper.c", encoding="utf-8") as source:
+    with open("core/files/target_helper.c", encoding="utf-8") as source:
         stuck = int(re.search(r"#define STUCK_MAX (\d+)", source.read())[1])
     gate.ok(int(limits["TasksMax"]) > stuck + 32, "unit: room for all helpers that may be stuck")
     return bounding

@@ -223,7 +223,8 @@ int stops__next(struct stops *stops, pid_t *ret_pid, pid_t *ret_tid)
 
 	while (!(marked = find_marked(stops))) {
 		release_all(stops);
-		/* The recorder may have children that are not traced: core/base/target_helper.h. */
+		/* The recorder may have children that are not traced: core/files/target_helper.h.
+		 */
 		if (!stops->n || !take_event(stops, 0, &thread))
 			return 0;
 	}

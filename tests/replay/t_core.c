@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/files/memory_core.h"
 #include "core/profile/profile.h"
 #include "core/target/procfs.h"
 #include "tests/replay/pipeline.h"

@@ -2,6 +2,7 @@
 /* The sources of memory (core/base/memory.h): a live process, this one, recorded pages, core
  * files that gdb made, and such as nobody would make. */
 #include "core/base/memory.h"
+#include "core/files/memory_core.h"
 
 #include <elf.h>
 #include <errno.h>

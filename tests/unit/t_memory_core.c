@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/core_elf.h"
 #include "core/base/memory.h"
 #include "core/base/util.h"
+#include "core/files/memory_core.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 

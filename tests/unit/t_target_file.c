@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What a target can put where braid looks for a file: links out of its root, pipes, devices, files
  * of the kernel, and a file system that does not answer. */
-#include "core/base/target_file.h"
+#include "core/files/target_file.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/base/core_elf.h"
+#include "core/files/core_elf.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/core_elf.h"
 #include "core/base/memory_source.h"
-#include "core/base/target_file.h"
 #include "core/base/util.h"
+#include "core/files/memory_core.h"
+#include "core/files/target_file.h"
 
 /* A core file is an ELF file whose PT_LOAD segments are the memory. The kernel leaves out pages
  * that files still have (core(5), coredump_filter). Such a segment has a p_filesz below its

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/base/target_helper.h"
+#include "core/files/target_helper.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -12,7 +12,7 @@
  * - The file is first held without being opened (O_PATH). Only a regular file on a file system
  *   for files is opened. Pipes, devices and attributes of the kernel never are.
  * - Each wait has an end. If a file system may wait for another party (a user's server, a
- *   network), a helper process sends the request (core/base/target_helper.h). A signal that ends
+ *   network), a helper process sends the request (core/files/target_helper.h). A signal that ends
  *   a session ends the wait at once, and so does a timeout. A place that timed out is avoided for
  *   1 s, and for up to 64 s after repeated timeouts. Later reads of such a file could hang, too,
  *   so braid opens a copy of it in memory.

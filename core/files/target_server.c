@@ -10,8 +10,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "core/base/target_helper.h"
 #include "core/base/util.h"
+#include "core/files/target_helper.h"
 
 #define COPY_BYTES_MAX (1ULL << 30)
 #define COPY_BLOCK     (64 << 10)
