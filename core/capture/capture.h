@@ -103,7 +103,7 @@ int capture__rest(struct capture *capture, uint32_t event, const struct capture_
 int capture__name_frames(struct capture *capture, bool last, struct err *err);
 
 /* Gets better names for code of stripped files from the user's debug servers, if any
- * (core/elf/debuginfod.h). Must be called after the last capture__name_frames(). Takes up to 30
+ * (core/fetch/debuginfod.h). Must be called after the last capture__name_frames(). Takes up to 30
  * s. */
 int capture__fetch_names(struct capture *capture, struct err *err);
 

@@ -85,17 +85,17 @@ static int name_again(const struct stripped_frame *stripped, struct ids *ids, st
 	return n > 0 ? symbol_frames__write(ids, stripped->frame, frames, n, err) : 0;
 }
 
-int fetched_names__run(struct fetched_names *names, struct ids *ids,
-		       const struct debuginfod_wait *wait, struct fetched_names_stats *ret,
-		       struct err *err)
+int fetched_names__run(struct fetched_names *names, struct ids *ids, struct debuginfod_wait *wait,
+		       struct fetched_names_stats *ret, struct err *err)
 {
+	const struct debug_server server = { debuginfod__open, wait };
 	struct group *groups = names->n ? calloc(names->n, sizeof(*groups)) : NULL;
 	size_t n = groups ? group_frames(names, groups) : 0, i, k;
 	int code = names->n && !groups ? err__set(err, -ENOMEM, "out of memory") : 0;
 
 	for (i = 0; !code && i < n && !debuginfod__failure(); i++) {
 		const struct stripped_frame *frames = &names->frames[groups[i].first];
-		int fetched = symbols__fetch(frames->image->symbols, wait);
+		int fetched = symbols__fetch(frames->image->symbols, &server);
 
 		ret->asked++;
 		ret->found += !fetched;

@@ -6,11 +6,11 @@
 
 #include "core/base/err.h"
 #include "core/capture/ids.h"
-#include "core/elf/debuginfod.h"
+#include "core/fetch/debuginfod.h"
 #include "core/target/images.h"
 
 /* Frames in stripped files, which get better names at the end if the user's debug servers have the
- * symbols of the files (core/elf/debuginfod.h). */
+ * symbols of the files (core/fetch/debuginfod.h). */
 struct fetched_names {
 	struct stripped_frame {
 		uint32_t frame;

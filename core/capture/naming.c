@@ -453,7 +453,7 @@ int naming__process_ended(struct naming *naming, uint32_t serial, struct err *er
 
 int naming__fetch(struct naming *naming, struct fetched_names_stats *ret, struct err *err)
 {
-	const struct debuginfod_wait wait = { naming->opts.hurries, naming->opts.ctx };
+	struct debuginfod_wait wait = { naming->opts.hurries, naming->opts.ctx };
 
 	if (naming->fetched.n && naming->opts.on_fetch)
 		naming->opts.on_fetch(naming->opts.ctx);

@@ -6,7 +6,7 @@
 #include "core/base/privilege.h"
 #include "core/cli/dump_print.h"
 #include "core/dump/dump.h"
-#include "core/elf/debuginfod.h"
+#include "core/fetch/debuginfod.h"
 #include "core/target/threads.h"
 
 struct opts {

@@ -27,7 +27,7 @@ struct symbols {
 	bool stays_below; /* the root: no look-ups below our own */
 	bool opened;
 	bool has_full_table;
-	const struct debuginfod_wait *asks; /* servers for what is shared; NULL: it does not */
+	const struct debug_server *server;	  /* for files that debug files share; NULL: none */
 	struct elf_file *debug, *alt, *minidebug; /* NULL: none */
 	struct symtab symtab, plt;		  /* borrow their names from the three files */
 	struct dwarf *dwarf;			  /* NULL: none; borrows one of the files */
@@ -111,8 +111,8 @@ static int open_alt(struct symbols *symbols, const struct elf_file *file)
 	const void *build_id;
 	size_t len;
 
-	build_id = rc == -ENOENT && symbols->asks ? debugfile__alt_build_id(file, &len) : NULL;
-	if (build_id && debuginfod__open_shared(build_id, len, symbols->asks, &symbols->alt))
+	build_id = rc == -ENOENT && symbols->server ? debugfile__alt_build_id(file, &len) : NULL;
+	if (build_id && symbols->server->open(symbols->server->ctx, build_id, len, &symbols->alt))
 		symbols->alt = NULL; /* names without lines, then */
 	return optional(rc);
 }
@@ -301,18 +301,23 @@ bool symbols__is_stripped(const struct symbols *symbols)
 	return symbols->opened && !symbols->has_full_table && !symbols->dwarf;
 }
 
-int symbols__fetch(struct symbols *symbols, const struct debuginfod_wait *wait)
+int symbols__fetch(struct symbols *symbols, const struct debug_server *server)
 {
+	const struct elf_file *file = symbols->file;
 	struct elf_file *debug;
-	int rc = debuginfod__open(symbols->file, wait, &debug);
+	int rc = server->open(server->ctx, file->build_id, file->build_id_len, &debug);
 
 	if (rc)
 		return rc;
+	if (!elf_file__section(debug, ".symtab", NULL)) { /* truncated, or useless */
+		elf_file__free(debug);
+		return -ENOENT;
+	}
 	close_sources(symbols);
 	symbols->debug = debug;
-	symbols->asks = wait;
+	symbols->server = server;
 	rc = open_sources(symbols);
-	symbols->asks = NULL;
+	symbols->server = NULL;
 	return rc;
 }
 

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
-#include "core/elf/debuginfod.h"
 #include "core/elf/elf_file.h"
 
 /* Names, lines and inlined frames of one image, from the best of: the file's own .symtab and
@@ -44,9 +43,16 @@ int symbols__resolve(struct symbols *symbols, uint64_t vaddr, struct symbol_fram
  */
 bool symbols__is_stripped(const struct symbols *symbols);
 
-/* Reads the symbols anew with the debug file that a server has. 0; else there are no more names
- * than before: as debuginfod__open, or -ENOMEM. */
-int symbols__fetch(struct symbols *symbols, const struct debuginfod_wait *wait);
+/* A source of debug files outside this machine. `open` returns 0 and the file with this build-id,
+ * which the caller frees with elf_file__free(), or a negative errno. */
+struct debug_server {
+	int (*open)(void *ctx, const void *build_id, size_t len, struct elf_file **ret);
+	void *ctx;
+};
+
+/* Reads the symbols again, with the debug file that @server has. Returns 0, or a negative errno of
+ * debug_server.open, -ENOENT or -ENOMEM; there are no more names than before then. */
+int symbols__fetch(struct symbols *symbols, const struct debug_server *server);
 
 /* From where to where the function reaches that has the address: its symbol, or else, where it has
  * none, by the call frame information. 0, -ENOENT or -ENOMEM. */

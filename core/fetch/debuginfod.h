@@ -19,15 +19,11 @@ struct debuginfod_wait {	      /* how long the caller waits for one */
 /* Has the user named servers? */
 bool debuginfod__is_wanted(void);
 
-/* The debug file of `file`. What comes counts only if it is an ELF file with this build-id and has
- * symbols. -ENOENT: none has it; -ETIMEDOUT, -ECANCELED, -ENOTSUP or others where asking is of no
- * use. Free the result with elf_file__free. */
-int debuginfod__open(const struct elf_file *file, const struct debuginfod_wait *wait,
-		     struct elf_file **ret);
-
-/* The same by build-id: for what debug files share among them, which need not have symbols. */
-int debuginfod__open_shared(const void *build_id, size_t len, const struct debuginfod_wait *wait,
-			    struct elf_file **ret);
+/* Opens the debug file with this build-id: the `open` of a struct debug_server, whose `ctx` is a
+ * struct debuginfod_wait. An answer is accepted only if it is an ELF file with this build-id.
+ * Returns 0, -ENOENT if no server has the file, or -ETIMEDOUT, -ECANCELED, -ENOTSUP and others if
+ * another request is useless. The caller frees *@ret with elf_file__free(). */
+int debuginfod__open(void *wait, const void *build_id, size_t len, struct elf_file **ret);
 
 /* Why no server is asked any more in this run, the end of a sentence; NULL: they are. */
 const char *debuginfod__failure(void);

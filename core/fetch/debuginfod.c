@@ -2,7 +2,7 @@
 /* What libdebuginfod does may take as long as a server likes, and it is the one part of braid that
  * talks to others: so it runs in a helper, which holds nothing of braid's. An answer is a
  * descriptor of the file in its cache. */
-#include "core/elf/debuginfod.h"
+#include "core/fetch/debuginfod.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -252,8 +252,7 @@ static int ask(const void *build_id, size_t len, const struct debuginfod_wait *w
 	return code;
 }
 
-static int open_answer(const void *build_id, size_t len, const struct debuginfod_wait *wait,
-		       struct elf_file **ret)
+int debuginfod__open(void *wait, const void *build_id, size_t len, struct elf_file **ret)
 {
 	struct elf_file *debug = NULL;
 	int fd, code = ask(build_id, len, wait, &fd);
@@ -269,26 +268,4 @@ static int open_answer(const void *build_id, size_t len, const struct debuginfod
 	}
 	*ret = debug;
 	return 0;
-}
-
-int debuginfod__open(const struct elf_file *file, const struct debuginfod_wait *wait,
-		     struct elf_file **ret)
-{
-	struct elf_file *debug;
-	int code = open_answer(file->build_id, file->build_id_len, wait, &debug);
-
-	if (code)
-		return code;
-	if (!elf_file__section(debug, ".symtab", NULL)) { /* cut off, or of no use */
-		elf_file__free(debug);
-		return -ENOENT;
-	}
-	*ret = debug;
-	return 0;
-}
-
-int debuginfod__open_shared(const void *build_id, size_t len, const struct debuginfod_wait *wait,
-			    struct elf_file **ret)
-{
-	return open_answer(build_id, len, wait, ret);
 }
