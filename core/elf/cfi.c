@@ -3,10 +3,10 @@
  * leftovers), come in any order, and leave gaps; a search in the kernel half wants rows that ascend
  * and never contradict one another. So the descriptions are taken by their start, and each may
  * describe only what none before it did: `covered` is how far that is. The gap in front of one is
- * code that nothing is known of, unless it is too short to be any: functions are aligned to 16
- * bytes, and the filling is never executed, so that the rule before it may hold on and spares a
- * row for each function. But each description begins a row, whatever its first rule is: there a
- * walker can tell a return address from the address of a function that nothing has called. */
+ * code that nothing is known of, unless it is short and holds nothing but filling, which is never
+ * executed: the rule before it then holds on and spares a row for each function. But each
+ * description begins a row, whatever its first rule is: there a walker can tell a return address
+ * from the address of a function that nothing has called. */
 #include "core/elf/cfi.h"
 
 #include <assert.h>
@@ -18,13 +18,13 @@
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
 #include "core/elf/cfi_program.h"
-
-#define PADDING_BYTES 16 /* functions start at multiples of this: a gap below it holds no code */
+#include "core/elf/code_padding.h"
 
 /* The read in progress. */
 struct cfi {
 	struct cfi_entries entries;
 	struct cfi_program *programs; /* one per common entry */
+	struct code_padding padding;
 	cfi_row_fn row;
 	void *ctx;
 	uint64_t covered;	 /* all rows up to here were put */
@@ -58,7 +58,7 @@ static int put_range(void *ctx, uint64_t start, uint64_t end, const struct unwin
 	if (start >= end)
 		return 0;
 	cfi->begins = false;
-	if (start - cfi->covered >= PADDING_BYTES)
+	if (start - cfi->covered >= CODE_GAP_BYTES)
 		rc = put_gap(cfi);
 	assert(end > cfi->covered);
 	cfi->covered = end;
@@ -74,6 +74,8 @@ static int put_rows(struct cfi *cfi)
 		const struct cfi_fde *fde = &cfi->entries.fdes[i];
 
 		rc = quota__look_at(i);
+		if (!rc && code_padding__has_code(&cfi->padding, fde))
+			rc = put_gap(cfi);
 		cfi->begins = fde->start >= cfi->covered;
 		if (!rc && fde->end > cfi->covered)
 			rc = cfi_program__run(&cfi->programs[fde->cie], fde->code, fde->code_size,
@@ -95,7 +97,7 @@ static int prepare_programs(struct cfi *cfi)
 
 int cfi__read(const struct elf_file *file, cfi_row_fn row, void *ctx, struct err *err)
 {
-	struct cfi cfi = { .row = row, .ctx = ctx };
+	struct cfi cfi = { .row = row, .ctx = ctx, .padding.file = file };
 	int rc = cfi_entries__read(file, &cfi.entries, err);
 
 	if (!rc && prepare_programs(&cfi))

@@ -15,7 +15,7 @@
 #include "core/unwind/unwind_source.h"
 
 #define MAGIC	"BRDUTAB"
-#define VERSION 10 /* of this header, of unwind_rule, and of what the builder makes of a file */
+#define VERSION 11 /* of this header, of unwind_rule, and of what the builder makes of a file */
 
 /* Whoever may be profiled chooses what is in the cache: a build makes as many images as it likes.
  */

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
+#include "core/elf/cfi_entries.h"
+#include "core/elf/code_padding.h"
 #include "core/insn/code_starts.h"
 
 #define BLOCK_BYTES (64 << 10)
@@ -102,6 +104,23 @@ static int add_starts(struct facts *facts, const struct elf_file *file,
 	return rc;
 }
 
+/* Adds which short gaps between functions hold code: frame descriptions do not say. */
+static int add_gaps(struct facts *facts, const struct elf_file *file)
+{
+	struct code_padding *padding = calloc(1, sizeof(*padding));
+	struct cfi_entries entries = {};
+	int rc = padding ? cfi_entries__read(file, &entries, NULL) : -ENOMEM;
+
+	if (padding)
+		padding->file = file;
+	for (size_t i = 0; padding && i < entries.n_fdes; i++)
+		if (code_padding__has_code(padding, &entries.fdes[i]))
+			add(facts, entries.fdes[i].start);
+	cfi_entries__done(&entries);
+	free(padding);
+	return rc == -EBADMSG ? 0 : rc;
+}
+
 static int read_sections(const struct elf_file *file, struct facts *facts, struct iovec *ret)
 {
 	static const char *const names[] = { ".eh_frame", ".debug_frame" };
@@ -176,7 +195,7 @@ int unwind_source__read(const struct elf_file *file, const struct code_ranges *r
 
 	add_places(&facts, file);
 	if (!rc && !ranges->named)
-		rc = add_starts(&facts, file, ranges);
+		rc = add_starts(&facts, file, ranges) ?: add_gaps(&facts, file);
 	if (!rc)
 		rc = read_sections(file, &facts, source.parts + 1);
 	source.facts = facts.list;

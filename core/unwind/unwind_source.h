@@ -10,8 +10,8 @@
 #include "core/insn/code_ranges.h"
 
 /* All bytes that an unwind table is made of: where code is, call frame information as the builder
- * sees it, and the code that it reads (core/insn/code_rows.c); of code that names and tables of
- * jumps say more of, the whole file. */
+ * sees it, which short gaps in it hold code, and the code that the builder reads
+ * (core/insn/code_rows.c); of code that names and tables of jumps say more of, the whole file. */
 
 #define UNWIND_SOURCE_PARTS 4
 

@@ -249,6 +249,45 @@ out:
 	elf_file__free(file);
 }
 
+/* --- gaps --- */
+
+/* A function of 13 bytes without a description in front of one that has some, and functions behind
+ * all kinds of filling. */
+static const char gaps_s[] = ".text\n.globl code\n.balign 256\ncode:\n"
+			     ".macro f\n.cfi_startproc\nret\n.cfi_endproc\n.endm\n"
+			     "f\n" /* 0 */
+			     "sub $24, %rsp\n1: dec %edi\njnz 1b\nadd $24, %rsp\nret\n"
+			     ".skip 2, 0xcc\n"
+			     "f\n"					/* 10 */
+			     ".balign 16\nf\n"				/* 20: a long nop */
+			     ".skip 15, 0x90\nf\n"			/* 30 */
+			     ".skip 15, 0xcc\nf\n"			/* 40 */
+			     ".skip 15, 0\nf\n"				/* 50 */
+			     "nopl 8(%rax)\nnopw %cs:0(%rax,%rax)\nf\n" /* 5b */
+			     ".byte 0x66\nf\n"		    /* 5d: a prefix of nothing */
+			     ".byte 0x0f, 0x1f\nf\n"	    /* 60: part of a nop */
+			     ".byte 0x0f, 0x1f, 0xc0\nf\n"; /* 64: a nop of a register */
+
+static void test_gaps(const struct fixture *fixture)
+{
+	struct row_text rows = { 0 };
+	struct elf_file *file;
+
+	fixture__write(fixture, "gaps.s", gaps_s);
+	ok(fixture__run(fixture, "gcc -shared -nostdlib -Wl,-Ttext=0x1000 -o gaps.so gaps.s"),
+	   "gaps: as");
+	file = fixture__open(fixture, "gaps.so");
+	if (!ok(file && !elf_file__find_symbol(file, "code", &rows.code, NULL), "gaps: symbol"))
+		goto out;
+	is_int(cfi__read(file, add_row, &rows, NULL), 0, "gaps: read");
+	is_str(rows.text,
+	       "0:1/8 1:0/0 10:1/8 20:1/8 30:1/8 40:1/8 50:1/8 5b:1/8 5c:0/0 5d:1/8 5e:0/0 60:1/8 "
+	       "61:0/0 64:1/8 65:0/0 ",
+	       "gaps: only filling has the rule in front of it");
+out:
+	elf_file__free(file);
+}
+
 /* --- malformed --- */
 
 /* The common entry that it names lies nowhere, and there is no other: it is left out. Only under
@@ -390,6 +429,7 @@ int main(void)
 	test_compiled(&fixture);
 	test_debug_frame(&fixture);
 	test_entries(&fixture);
+	test_gaps(&fixture);
 	test_no_common_entry(&fixture);
 	test_malformed(&fixture, "exceptions");
 	test_malformed(&fixture, "realign.so");

@@ -433,6 +433,11 @@ static void test_cache(const char *title, const char *id, const char *sources, c
 	elf_file__free(file);
 }
 
+/* A function of a few bytes without a description, between two that have one. */
+static const char short_s[] = ".text\n.globl before\nbefore: .cfi_startproc\nret\n.cfi_endproc\n"
+			      "1: dec %edi\njnz 1b\nret # short\n"
+			      ".balign 16\nbehind: .cfi_startproc\nret\n.cfi_endproc\n";
+
 int main(void)
 {
 	workdir__make();
@@ -442,6 +447,7 @@ int main(void)
 	workdir__write("gaps.c", gaps_c);
 	workdir__write("gaps2.c", "int described_last(int n) { return n * 3; }\n");
 	workdir__write("gaps.s", gaps_s);
+	workdir__write("short.s", short_s);
 	compare("-O2");
 	compare("-Os");
 	compare("-O1 -fno-jump-tables");
@@ -456,5 +462,7 @@ int main(void)
 	test_cache("assembly alone", "0123456789abcdef", "asm.s", "s/push %rbx/nop/");
 	test_cache("between compiled code", "00aa00bb", "gaps.c gaps.s gaps2.c",
 		   "s/add $-40,%rsp/add $-48,%rsp/;s/add $32,%rsp/add $40,%rsp/");
+	test_cache("a short function between others", "00aa00cc", "short.s",
+		   "s/dec %edi/xchg %ax,%ax/;s/jnz 1b/xchg %ax,%ax/;s/ret # short/nop/");
 	return tap__done();
 }
