@@ -48,6 +48,7 @@ struct timespec64 {
 struct inode {
 	struct super_block *i_sb;
 	unsigned long i_ino;
+	unsigned int i_nlink;
 	long long i_size;
 	long long i_ctime_sec; /* since Linux 6.11 */
 	unsigned int i_ctime_nsec;
@@ -91,7 +92,8 @@ struct linux_binprm {
 #endif
 
 /* include/linux/mm.h */
-#define VM_WRITE 0x2UL
-#define VM_EXEC	 0x4UL
+#define VM_WRITE  0x2UL
+#define VM_EXEC	  0x4UL
+#define VM_SHARED 0x8UL
 
 #endif

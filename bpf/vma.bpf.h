@@ -198,6 +198,19 @@ __noinline int vma__check(struct unwind_state *u)
 	return vma__no_code(vma);
 }
 
+/* Is the mapping memory that a process may fill with code? Either nothing backs it, or it is a view
+ * of shared memory or of a file without a name, which another view of the process writes: .NET,
+ * libffi and others map such code twice. A loader maps libraries privately, those of a memfd as
+ * well. */
+static __always_inline int vma__may_be_made(const struct vm_area_struct *vma)
+{
+	const struct file *file = BPF_CORE_READ(vma, vm_file);
+
+	if (!file)
+		return !BPF_CORE_READ(vma, vm_ops);
+	return BPF_CORE_READ(vma, vm_flags) & VM_SHARED && !BPF_CORE_READ(file, f_inode, i_nlink);
+}
+
 /* Code that a process has made, since user space has read its mappings or of which it has too many:
  * mapping__find has told who calls it. Such memory comes and goes (CPython's JIT maps some for each
  * of its traces). */
@@ -208,8 +221,7 @@ static __always_inline int mapping__is_made(struct unwind_state *u,
 
 	if ((otherwise != COUNT_UNMAPPED_PC && otherwise != COUNT_MAPPINGS_FULL &&
 	     otherwise != COUNT_ENDED_MAPPING) ||
-	    u->pc < m->start || u->pc >= m->end || BPF_CORE_READ(vma, vm_file) ||
-	    BPF_CORE_READ(vma, vm_ops))
+	    u->pc < m->start || u->pc >= m->end || !vma__may_be_made(vma))
 		return 0;
 	m->n_pages = m->is_image = 0;
 	m->bias = m->start;

@@ -245,12 +245,14 @@ static void test_made(void)
 	clear();
 	vma = ranges[1].vma = map(0x10000, 0x20000);
 	set_root(leaf(ranges, 3, false));
-	for (int i = 0; i < 6; i++) {
-		bool known = i < 2;
+	for (int i = 0; i < 9; i++) {
+		bool known = i < 2 || i == 8, has_file = i == 3 || i > 5;
 
-		vma->vm_file = i == 3 ? &file : NULL;
-		vma->vm_ops = i == 4 ? (void *)&vmas : NULL;
-		inode.i_size += i == 3;
+		vma->vm_file = has_file ? &file : NULL;
+		vma->vm_ops = has_file || i == 4 ? (void *)&vmas : NULL;
+		vma->vm_flags = i > 6 ? VM_EXEC | VM_SHARED : VM_EXEC;
+		inode.i_nlink = i != 6 && i != 8; /* 6: private, 7: a file with a name, 8: a view */
+		inode.i_size += has_file;
 		memset(u, 0, sizeof(*u));
 		u->mapping.n_pages = 1;
 		u->mapping.callers = (struct code_callers) { 0x5000, 0x100, i != 1 };
@@ -266,7 +268,7 @@ static void test_made(void)
 			      u->mapping.callers.start == 0x5000),
 		   "its mapping, and who calls it");
 		ok(known || !u->made, "else there is none");
-		inode.i_size -= i == 3;
+		inode.i_size -= has_file;
 	}
 }
 
