@@ -6,14 +6,17 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/maps_line.h"
 #include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/elf/kallsyms.h"
@@ -303,15 +306,18 @@ static int check_kallsyms(char *detail, size_t size)
 static int check_map_files(char *detail, size_t size)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
-	unsigned long start = 0, end = 0;
+	struct maps_line first = {};
+	char name[64], *line = NULL;
 	int ret = 0, fd = -1;
-	char name[64];
+	size_t capacity = 0;
 
-	if (!maps || fscanf(maps, "%lx-%lx", &start, &end) != 2)
+	if (!maps || getline(&line, &capacity, maps) <= 0 || !maps_line__parse(line, &first))
 		ret = -EIO;
+	free(line);
 	if (maps)
 		fclose(maps);
-	snprintf(name, sizeof(name), "/proc/self/map_files/%lx-%lx", start, end);
+	snprintf(name, sizeof(name), "/proc/self/map_files/%" PRIx64 "-%" PRIx64, first.start,
+		 first.end);
 	if (!ret)
 		fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (!ret && fd < 0)

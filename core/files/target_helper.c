@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/maps_line.h"
 #include "core/base/stop.h"
 #include "core/base/util.h"
 
@@ -109,13 +110,13 @@ int target_helper__receive(int socket, void *bytes, size_t n, int *ret_fd)
 static void unmap_shared(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
-	unsigned long start, end;
-	char perms[5], *line = NULL;
+	struct maps_line mapping;
+	char *line = NULL;
 	size_t size = 0;
 
 	while (maps && getline(&line, &size, maps) > 0)
-		if (sscanf(line, "%lx-%lx %4s", &start, &end, perms) == 3 && perms[3] == 's')
-			munmap((void *)start, end - start);
+		if (maps_line__parse(line, &mapping) && mapping.perms[3] == 's')
+			munmap((void *)(uintptr_t)mapping.start, mapping.end - mapping.start);
 	free(line);
 	if (maps)
 		fclose(maps);

@@ -207,19 +207,24 @@ static void read_command(uint32_t pid, struct procfs_info *ret)
 	take_called_name(pid, arguments, max_of(n, 0), ret);
 }
 
-/* /proc/PID/status. The innermost PID comes last. */
+uint32_t procfs__inner_id(const char *line)
+{
+	const char *last = memrchr(line, '\t', strcspn(line, "\n"));
+
+	return last ? strtoul(last, NULL, 10) : 0;
+}
+
+/* /proc/PID/status */
 static bool parse_status(const char *text, struct procfs_info *ret)
 {
 	const char *tgid = strstr(text, "\nTgid:"), *uid = strstr(text, "\nUid:");
-	const char *inner = strstr(text, "\nNStgid:"), *next;
+	const char *inner = strstr(text, "\nNStgid:");
 
 	if (!tgid || sscanf(tgid, "\nTgid: %u", &ret->pid) != 1)
 		return false;
 	if (uid)
 		sscanf(uid, "\nUid: %*u %u", &ret->uid);
-	ret->inner_pid = ret->pid;
-	for (; inner && (next = strpbrk(inner + 1, "\t\n")) && *next == '\t'; inner = next)
-		ret->inner_pid = strtoul(next + 1, NULL, 10);
+	ret->inner_pid = (inner ? procfs__inner_id(inner + 1) : 0) ?: ret->pid;
 	return true;
 }
 
@@ -420,7 +425,6 @@ uint32_t procfs__namespace_tid(uint32_t pid, uint32_t tid)
 {
 	char path[PROCFS_PATH_BYTES], line[256];
 	uint32_t inner = tid;
-	const char *last;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/%u/task/%u/status", procfs__root(), pid, tid);
@@ -428,9 +432,7 @@ uint32_t procfs__namespace_tid(uint32_t pid, uint32_t tid)
 	while (file && fgets(line, sizeof(line), file)) {
 		if (strncmp(line, "NSpid:", 6) != 0)
 			continue;
-		last = strrchr(line, '\t');
-		if (last && strtoul(last, NULL, 10))
-			inner = strtoul(last, NULL, 10);
+		inner = procfs__inner_id(line) ?: tid;
 		break;
 	}
 	if (file)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "core/base/err.h"
+#include "core/base/maps_line.h"
 #include "core/files/target_file.h"
 
 struct memory;
@@ -98,20 +99,9 @@ double procfs__cpu_s(uint32_t pid);
 /* What stands for "/" in the paths of a process: an O_PATH descriptor, or a negative errno. */
 int procfs__open_root(uint32_t pid);
 
-/* A line of /proc/PID/maps. */
-struct maps_line {
-	uint64_t start, end, offset, inode;
-	unsigned dev_major, dev_minor;
-	char perms[5];
-	const char *path; /* within the text; "" for none */
-};
-
 /* Opens the list of mappings of a process, for the caller to close. -ESRCH: it has none any more.
  */
 int procfs__open_maps(uint32_t pid, FILE **ret);
-
-/* Cuts `text` at its end of line. False: it is no such line. */
-bool maps_line__parse(char *text, struct maps_line *ret);
 
 struct procfs_mapping { /* an executable one */
 	uint64_t start, end;
@@ -162,6 +152,10 @@ int64_t procfs__begin_s(uint64_t start_ticks);
 
 /* Has the process written a perf map (/tmp/perf-PID.map, where it sees that)? */
 bool procfs__has_perf_map(uint32_t pid);
+
+/* Returns the last number of a line such as "NSpid:\t7\t1", which is the id in the innermost PID
+ * namespace; 0: the line has none. */
+uint32_t procfs__inner_id(const char *line);
 
 /* The thread's number in its own PID namespace, which is what the process itself knows; `tid` where
  * that cannot be told. */

@@ -32,20 +32,6 @@ static bool may_hold_code(const char *perms, const char *path)
 	return perms[3] == 's' && !strncmp(path, "/dev/zero", strlen("/dev/zero"));
 }
 
-bool maps_line__parse(char *text, struct maps_line *ret)
-{
-	int at = 0;
-
-	text[strcspn(text, "\n")] = '\0';
-	if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
-		   &ret->start, &ret->end, ret->perms, &ret->offset, &ret->dev_major,
-		   &ret->dev_minor, &ret->inode, &at) != 7 ||
-	    !at || ret->start >= ret->end || strlen(ret->perms) != 4)
-		return false;
-	ret->path = text + at;
-	return true;
-}
-
 /* Copies the line. -ENOMEM. */
 static int copy_line(const struct maps_line *line, struct procfs_mapping *ret)
 {

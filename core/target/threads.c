@@ -162,7 +162,7 @@ static void read_call(uint32_t pid, struct thread_now *ret)
 static void read_status(uint32_t pid, struct thread_now *ret)
 {
 	uint64_t voluntary = 0, involuntary = 0;
-	const char *at, *last;
+	const char *at;
 	char text[4096];
 
 	if (read_file(pid, ret->tid, "status", text, sizeof(text)) <= 0)
@@ -175,13 +175,8 @@ static void read_status(uint32_t pid, struct thread_now *ret)
 		sscanf(at, "\nnonvoluntary_ctxt_switches: %" SCNu64, &involuntary);
 	ret->switches = voluntary + involuntary;
 	at = strstr(text, "\nNSpid:");
-	if (!at)
-		return;
-	at += strlen("\nNSpid:");
-	for (last = at; *at && *at != '\n'; at++)
-		if (*at == '\t')
-			last = at;
-	ret->inner_tid = strtoul(last, NULL, 10);
+	if (at)
+		ret->inner_tid = procfs__inner_id(at + 1);
 }
 
 bool thread__read(uint32_t pid, uint32_t tid, struct thread_now *ret)

@@ -31,7 +31,7 @@ static int read_status(int proc_fd, struct jvm_process *ret_process, struct jvm_
 	struct jvm_process process = {};
 	struct jvm_phase phase = {};
 	unsigned long long mask;
-	char *line = NULL, *last, state = 'Z';
+	char *line = NULL, state = 'Z';
 	size_t size = 0;
 	FILE *file;
 	int fd = openat(proc_fd, "status", O_RDONLY | O_CLOEXEC);
@@ -48,8 +48,8 @@ static int read_status(int proc_fd, struct jvm_process *ret_process, struct jvm_
 			phase.catches_quit = mask & quit;
 		else if (sscanf(line, "ShdPnd: %llx", &mask) == 1)
 			phase.has_quit_pending = mask & quit;
-		else if (!strncmp(line, "NStgid:", 7) && (last = strrchr(line, '\t')))
-			process.ns_pid = strtoul(last, NULL, 10);
+		else if (!strncmp(line, "NStgid:", 7))
+			process.ns_pid = procfs__inner_id(line);
 		else if (sscanf(line, "Uid: %*u %u", &process.uid) != 1)
 			sscanf(line, "Gid: %*u %u", &process.gid);
 	}

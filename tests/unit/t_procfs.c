@@ -332,8 +332,17 @@ static void test_budget(void)
 	quota__set_limits(NULL);
 }
 
+static void test_inner_id(void)
+{
+	is_int(procfs__inner_id("NSpid:\t4711"), 4711, "one namespace");
+	is_int(procfs__inner_id("NSpid:\t4711\t12\t1\nNSpgid:\t4\t5"), 1, "the innermost of three");
+	is_int(procfs__inner_id("NSpid:\nNSpgid:\t4"), 0, "none, and another line behind");
+	is_int(procfs__inner_id("NSpid:"), 0, "none");
+}
+
 int main(void)
 {
+	test_inner_id();
 	test_maps();
 	test_long_maps();
 	test_endless_list();
