@@ -5,17 +5,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/procfs.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/util.h"
 #include "core/files/memory_core.h"
-#include "core/target/procfs.h"
+#include "core/target/target_view.h"
 
 #define THREADS_MAX 65536u
 
@@ -29,17 +28,15 @@ struct prpsinfo {
 	char arguments[80];
 };
 
-#define DIR_BYTES 160
-
 struct core_file {
+	struct target_view view;
 	struct memory *memory;
 	const struct core_elf *elf; /* of the memory */
 	struct prpsinfo info;
 	struct core_thread *threads;
 	size_t n_threads, cap_threads;
 	uint64_t vdso;
-	char dir[DIR_BYTES]; /* stands in for /proc; "": not made yet */
-	struct procfs_source source;
+	char root[PATH_MAX]; /* directory that stands for "/" in paths of mapped files */
 	char note[400];
 };
 
@@ -133,31 +130,11 @@ static int read_core(struct core_file *core, int fd, const char *path, struct er
 	return 0;
 }
 
-/* --- what /proc would say --- */
+/* --- the view --- */
 
-static int write_file(const struct core_file *core, const char *name, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static FILE *create(const struct core_file *core, const char *name)
+static const struct core_file *core_of(const struct target_view *view)
 {
-	char path[DIR_BYTES + 64];
-
-	snprintf(path, sizeof(path), "%s/%u/%s", core->dir, core_file__pid(core), name);
-	return fopen(path, "wxe");
-}
-
-static int write_file(const struct core_file *core, const char *name, const char *format, ...)
-{
-	FILE *out = create(core, name);
-	va_list args;
-	bool bad;
-
-	if (!out)
-		return -errno;
-	va_start(args, format);
-	bad = vfprintf(out, format, args) < 0;
-	va_end(args);
-	return fclose(out) || bad ? -EIO : 0;
+	return (const struct core_file *)view;
 }
 
 /* gcore leaves out segments that are as their files have them: code, above all. */
@@ -218,26 +195,42 @@ static size_t other_lines(const struct core_file *core, struct core_mapping *lin
 	return n;
 }
 
-static int write_maps(const struct core_file *core)
+static int core__mappings(const struct target_view *view, uint32_t pid, struct procfs_mappings *ret)
 {
-	struct core_mapping *lines =
-		calloc(core->elf->n_files + core->elf->n_segments, sizeof(*lines));
-	FILE *out = lines ? create(core, "maps") : NULL;
-	size_t n;
+	const struct core_file *core = core_of(view);
+	size_t n_max = core->elf->n_files + core->elf->n_segments, n;
+	struct core_mapping *found;
+	struct maps_line *lines;
+	int ret_code = -ENOMEM;
 
-	if (!out) {
-		free(lines);
-		return lines ? -errno : -ENOMEM;
+	if (pid != core_file__pid(core))
+		return -ESRCH;
+	found = calloc(n_max, sizeof(*found));
+	lines = calloc(n_max, sizeof(*lines));
+	if (found && lines) {
+		n = file_lines(core, found);
+		n = other_lines(core, found, n);
+		qsort(found, n, sizeof(*found), compare_lines);
+		for (size_t i = 0; i < n; i++)
+			lines[i] = (struct maps_line) { .start = found[i].start,
+							.end = found[i].end,
+							.offset = found[i].offset,
+							.inode = found[i].path[0] == '/',
+							.perms = "r-xp",
+							.path = found[i].path };
+		ret_code = target_view__take_lines(lines, n, ret);
 	}
-	n = file_lines(core, lines);
-	n = other_lines(core, lines, n);
-	qsort(lines, n, sizeof(*lines), compare_lines);
-	for (size_t i = 0; i < n; i++)
-		fprintf(out, "%08" PRIx64 "-%08" PRIx64 " r-xp %08" PRIx64 " 00:00 %d %s\n",
-			lines[i].start, lines[i].end, lines[i].offset, lines[i].path[0] == '/',
-			lines[i].path);
+	free(found);
 	free(lines);
-	return fclose(out) ? -EIO : 0;
+	return ret_code;
+}
+
+static bool has_thread(const struct core_file *core, uint32_t id)
+{
+	for (size_t i = 0; i < core->n_threads; i++)
+		if (core->threads[i].tid == id)
+			return true;
+	return id == core_file__pid(core);
 }
 
 static void safe_copy(char *to, size_t size, const char *from, size_t max)
@@ -246,37 +239,78 @@ static void safe_copy(char *to, size_t size, const char *from, size_t max)
 	procfs__make_printable(to, strlen(to));
 }
 
-static int lay_out(struct core_file *core, const char *root)
+/* The user who looks at the file is taken for the process's. */
+static int core__status(const struct target_view *view, uint32_t id, struct procfs_info *ret,
+			struct err *err)
 {
-	const char *parent = secure_getenv("TMPDIR");
-	uint32_t pid = core_file__pid(core);
-	char name[32], arguments[96], path[DIR_BYTES + 64];
-	int code;
+	const struct core_file *core = core_of(view);
+	const size_t n = strnlen(core->info.arguments, sizeof(core->info.arguments));
 
-	safe_copy(name, sizeof(name), core->info.name, sizeof(core->info.name));
-	safe_copy(arguments, sizeof(arguments), core->info.arguments, sizeof(core->info.arguments));
-	snprintf(core->dir, sizeof(core->dir), "%s/braid-core-XXXXXX",
-		 parent && strlen(parent) < DIR_BYTES / 2 ? parent : "/tmp");
-	if (!mkdtemp(core->dir)) {
-		core->dir[0] = '\0';
-		return -errno;
-	}
-	snprintf(path, sizeof(path), "%s/%u", core->dir, pid);
-	if (mkdir(path, 0700))
-		return -errno;
-	snprintf(path, sizeof(path), "%s/%u/root", core->dir, pid);
-	if (symlink(root, path))
-		return -errno;
-	code = write_file(core, "status",
-			  "Name:\t%s\nTgid:\t%u\nPid:\t%u\nUid:\t%u\t%u\t%u\t%u\nNStgid:\t%u\n",
-			  name, pid, pid, geteuid(), geteuid(), geteuid(), geteuid(), pid);
-	if (!code)
-		code = write_file(core, "stat",
-				  "%u (%s) S %d 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 0 0 0\n", pid,
-				  name, core->info.ppid);
-	if (!code)
-		code = write_file(core, "cmdline", "%s", arguments);
-	return code ? code : write_maps(core);
+	if (!has_thread(core, id))
+		return err__set(err, -ESRCH, "no process with PID %u in the core file", id);
+	*ret = (struct procfs_info) { .pid = core_file__pid(core),
+				      .parent_pid = core->info.ppid,
+				      .inner_pid = core_file__pid(core),
+				      .uid = geteuid(),
+				      .state = 'S' };
+	safe_copy(ret->name, sizeof(ret->name), core->info.name, sizeof(core->info.name));
+	procfs__join_arguments(core->info.arguments, n, ret);
+	return 0;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int core__threads(const struct target_view *view, uint32_t pid, uint32_t **ret,
+			 size_t *ret_n)
+{
+	const struct core_file *core = core_of(view);
+	uint32_t *ids;
+
+	if (pid != core_file__pid(core))
+		return -ESRCH;
+	ids = calloc(core->n_threads, sizeof(*ids));
+	if (!ids)
+		return -ENOMEM;
+	for (size_t i = 0; i < core->n_threads; i++)
+		ids[i] = core->threads[i].tid;
+	qsort(ids, core->n_threads, sizeof(*ids), compare_ids);
+	*ret = ids;
+	*ret_n = core->n_threads;
+	return 0;
+}
+
+/* The kernel has noted the first 80 bytes of the arguments, joined by blanks: they are one word. */
+static ssize_t core__words(const struct target_view *view, uint32_t pid, const char *name,
+			   char *buf, size_t size)
+{
+	const struct core_file *core = core_of(view);
+	size_t n = strnlen(core->info.arguments, sizeof(core->info.arguments));
+
+	if (pid != core_file__pid(core) || strcmp(name, "cmdline") != 0)
+		return -ENOENT;
+	n = min_of(n, size);
+	memcpy(buf, core->info.arguments, n);
+	procfs__make_printable(buf, n);
+	return (ssize_t)n;
+}
+
+static int core__memory(const struct target_view *view, uint32_t pid, uint64_t address, void *to,
+			size_t size)
+{
+	const struct core_file *core = core_of(view);
+
+	return pid == core_file__pid(core) ? memory__read(core->memory, address, to, size) : -ESRCH;
+}
+
+static void core__root(const struct target_view *view, uint32_t pid, char *ret, size_t size)
+{
+	(void)pid;
+	snprintf(ret, size, "%s", core_of(view)->root);
 }
 
 int core_file__open(const char *path, const char *root, struct core_file **ret, struct err *err)
@@ -289,35 +323,29 @@ int core_file__open(const char *path, const char *root, struct core_file **ret, 
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not wait */
 	code = fd < 0 ? err__set(err, -errno, "cannot open %s: %s", path, strerror(errno))
 		      : read_core(core, fd, path, err);
-	if (!code) {
-		code = lay_out(core, root);
-		if (code)
-			err__set(err, code, "cannot lay out %s in /tmp: %s", path, strerror(-code));
-	}
+	if (!code &&
+	    snprintf(core->root, sizeof(core->root), "%s", root) >= (int)sizeof(core->root))
+		code = err__set(err, -ENAMETOOLONG, "%s: %s", root, strerror(ENAMETOOLONG));
 	if (code) {
 		core_file__close(core);
 		return code;
 	}
-	core->source = (struct procfs_source) { core->dir, core->memory };
-	procfs__use(&core->source);
+	core->view = (struct target_view) { .status = core__status,
+					    .mappings = core__mappings,
+					    .threads = core__threads,
+					    .words = core__words,
+					    .memory = core__memory,
+					    .root = core__root };
+	target_view__use(&core->view);
 	*ret = core;
 	return 0;
 }
 
 void core_file__close(struct core_file *core)
 {
-	static const char *const names[] = { "status", "stat", "cmdline", "maps", "root", "" };
-	char path[DIR_BYTES + 64];
-
 	if (!core)
 		return;
-	procfs__use(NULL);
-	for (size_t i = 0; core->dir[0] && i < ARRAY_SIZE(names); i++) {
-		snprintf(path, sizeof(path), "%s/%u/%s", core->dir, core_file__pid(core), names[i]);
-		names[i][0] ? unlink(path) : rmdir(path);
-	}
-	if (core->dir[0])
-		rmdir(core->dir);
+	target_view__use(NULL);
 	memory__free(core->memory);
 	free(core->threads);
 	free(core);

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "core/base/util.h"
 #include "core/elf/elf_memory.h"
 #include "core/target/images_state.h"
+#include "core/target/target_view.h"
 
 #define PAGE_BYTES 4096ULL
 #define AUXV_MAX   64 /* entries; seen: 22 */
@@ -85,13 +87,13 @@ static int copy(struct images *images, uint32_t pid, uint32_t uid, const char *n
 		const struct elf_memory *memory, struct quota_account *account, struct image **ret)
 {
 	struct by_memory *known = calloc(1, sizeof(*known));
-	char root[PROCFS_PATH_BYTES];
+	char root[PATH_MAX];
 	struct elf_file *file;
 	uint64_t bias;
 	int rc = known ? elf_memory__copy(memory, name, account, &file, &bias, NULL) : -ENOMEM;
 
 	if (!rc) {
-		snprintf(root, sizeof(root), "%s/%u/root", procfs__root(), procfs__living(pid));
+		target_view__current()->root(target_view__current(), pid, root, sizeof(root));
 		rc = images__add(images, file, root, ret, NULL);
 	}
 	if (rc) {

@@ -2,6 +2,7 @@
 #include "core/target/images_state.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -11,6 +12,7 @@
 #include "core/base/stop.h"
 #include "core/base/util.h"
 #include "core/target/image_files.h"
+#include "core/target/target_view.h"
 
 int images__new(const struct images_opts *opts, struct images **ret)
 {
@@ -387,7 +389,7 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 		      struct image **ret, struct err *err)
 {
 	struct elf_file *file;
-	char root[PROCFS_PATH_BYTES];
+	char root[PATH_MAX];
 	struct stat st;
 	int rc;
 
@@ -404,7 +406,7 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 		elf_file__drop(file);
 		return add_file(images, *ret, file);
 	}
-	snprintf(root, sizeof(root), "%s/%u/root", procfs__root(), procfs__living(pid));
+	target_view__current()->root(target_view__current(), pid, root, sizeof(root));
 	rc = images__add(images, file, root, ret, err);
 	rc = rc ? rc : add_file(images, *ret, (*ret)->file);
 	return rc ? rc : index_build_id(images, *ret, &st);

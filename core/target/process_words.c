@@ -2,13 +2,12 @@
 #include "core/target/process_words.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/target/procfs.h"
+#include "core/target/target_view.h"
 
 #define WORDS_BYTES (256 * 1024)
 
@@ -21,19 +20,13 @@ struct words {
 /* @name: "cmdline" or "environ". */
 static struct words read_words(uint32_t pid, const char *name)
 {
+	const struct target_view *view = target_view__current();
 	struct words words = { malloc(WORDS_BYTES), 0 };
-	char path[PROCFS_PATH_BYTES];
-	ssize_t got = 0;
-	int fd;
+	ssize_t n = words.text ? view->words(view, pid, name, words.text, WORDS_BYTES - 1) : 0;
 
-	snprintf(path, sizeof(path), "%s/%u/%s", procfs__root(), procfs__living(pid), name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && words.text && words.n < WORDS_BYTES - 1 &&
-	       (got = read(fd, words.text + words.n, WORDS_BYTES - 1 - words.n)) > 0)
-		words.n += got;
+	words.n = max_of(n, 0);
 	if (words.text)
 		words.text[words.n] = '\0';
-	close_fd(&fd);
 	return words;
 }
 

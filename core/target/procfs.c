@@ -17,30 +17,57 @@
 #include "core/base/privilege.h"
 #include "core/base/stop.h"
 #include "core/base/util.h"
+#include "core/target/target_view.h"
 
 #define READS_PER_LOOK	   64
 #define KERNEL_THREAD_FLAG 0x00200000 /* PF_KTHREAD, include/linux/sched.h */
 
-static const struct procfs_source *source; /* NULL: the live system */
+static int dir__status(const struct target_view *view, uint32_t id, struct procfs_info *ret,
+		       struct err *err);
+static ssize_t dir__words(const struct target_view *view, uint32_t pid, const char *name, char *buf,
+			  size_t size);
+static int dir__memory(const struct target_view *view, uint32_t pid, uint64_t address, void *to,
+		       size_t size);
+static void dir__root(const struct target_view *view, uint32_t pid, char *ret, size_t size);
+
+static const struct target_view dir = { .status = dir__status,
+					.mappings = target_dir__mappings,
+					.threads = target_dir__threads,
+					.words = dir__words,
+					.memory = dir__memory,
+					.root = dir__root };
+static const struct procfs_source *source; /* of `dir`; NULL: the live system */
+static const struct target_view *current = &dir;
 
 void procfs__use(const struct procfs_source *stand_in)
 {
 	source = stand_in;
 }
 
-bool procfs__is_recorded(void)
+void target_view__use(const struct target_view *view)
 {
-	return source != NULL;
+	current = view ? view : &dir;
 }
 
+const struct target_view *target_view__current(void)
+{
+	return current;
+}
+
+bool procfs__is_recorded(void)
+{
+	return source || current != &dir;
+}
+
+/* A view without such a directory has one in which no file can exist. */
 const char *procfs__root(void)
 {
-	return source ? source->root : "/proc";
+	return current != &dir ? "/dev/null" : source ? source->root : "/proc";
 }
 
 uint32_t procfs__living(uint32_t pid)
 {
-	return source ? pid : living_task__of(pid);
+	return procfs__is_recorded() ? pid : living_task__of(pid);
 }
 
 static int open_file(uint32_t id, const char *name, int flags)
@@ -251,13 +278,15 @@ static void read_living(uint32_t tid, struct procfs_info *info)
 		parse_status(text, info);
 }
 
-int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
+static int dir__status(const struct target_view *view, uint32_t id, struct procfs_info *ret,
+		       struct err *err)
 {
 	struct procfs_info info = {};
 	uint32_t living;
 	char text[4096];
 	ssize_t n = read_file(id, "status", text, sizeof(text));
 
+	(void)view;
 	if (n == -ENOENT || n == -ESRCH)
 		return no_process(id, err);
 	if (n < 0)
@@ -272,6 +301,42 @@ int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
 	read_command(living, &info);
 	*ret = info;
 	return 0;
+}
+
+int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
+{
+	return current->status(current, id, ret, err);
+}
+
+int procfs__mappings(uint32_t pid, struct procfs_mappings *ret)
+{
+	return current->mappings(current, pid, ret);
+}
+
+static ssize_t dir__words(const struct target_view *view, uint32_t pid, const char *name, char *buf,
+			  size_t size)
+{
+	int fd = open_file(procfs__living(pid), name, O_RDONLY);
+	ssize_t got = fd < 0 ? fd : 1;
+	size_t n = 0;
+
+	(void)view;
+	while (fd >= 0 && n < size && (got = read(fd, buf + n, size - n)) > 0)
+		n += got;
+	close_fd(&fd);
+	return n ? (ssize_t)n : got;
+}
+
+static void dir__root(const struct target_view *view, uint32_t pid, char *ret, size_t size)
+{
+	(void)view;
+	snprintf(ret, size, "%s/%u/root", procfs__root(), procfs__living(pid));
+}
+
+/* Of the thread alone where the view tells threads apart. */
+static int read_usage(uint32_t id, struct procfs_info *ret)
+{
+	return current == &dir ? read_stat(id, ret) : current->status(current, id, ret, NULL);
 }
 
 int procfs__cgroup(uint32_t pid, char *ret, size_t size)
@@ -298,21 +363,21 @@ int procfs__cgroup(uint32_t pid, char *ret, size_t size)
 
 int procfs__usage(uint32_t pid, struct procfs_info *ret)
 {
-	return read_stat(pid, ret);
+	return read_usage(pid, ret);
 }
 
 char procfs__thread_state(uint32_t tid)
 {
 	struct procfs_info info = {};
 
-	return read_stat(tid, &info) ? '\0' : info.state;
+	return read_usage(tid, &info) ? '\0' : info.state;
 }
 
 uint32_t procfs__parent(uint32_t pid)
 {
 	struct procfs_info info = {};
 
-	return read_stat(pid, &info) ? 0 : info.parent_pid;
+	return read_usage(pid, &info) ? 0 : info.parent_pid;
 }
 
 int procfs__check_numbers(struct err *err)
@@ -320,7 +385,7 @@ int procfs__check_numbers(struct err *err)
 	char self[16];
 	ssize_t n;
 
-	if (source)
+	if (procfs__is_recorded())
 		return 0;
 	n = readlink("/proc/self", self, sizeof(self) - 1);
 	if (n < 0)
@@ -360,7 +425,14 @@ int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err)
 
 int procfs__open_root(uint32_t pid)
 {
-	return procfs__open(pid, "root", O_PATH | O_DIRECTORY);
+	char path[PATH_MAX];
+	int fd;
+
+	if (current == &dir)
+		return procfs__open(pid, "root", O_PATH | O_DIRECTORY);
+	current->root(current, pid, path, sizeof(path));
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 double procfs__cpu_s(uint32_t pid)
@@ -452,16 +524,25 @@ static bool may_read(void)
 	return !is_stopped;
 }
 
-bool procfs__read_memory(uint32_t pid, uint64_t address, void *to, size_t size)
+static int dir__memory(const struct target_view *view, uint32_t pid, uint64_t address, void *to,
+		       size_t size)
 {
 	struct iovec local = { .iov_base = to, .iov_len = size };
 	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = size };
+	ssize_t n;
 
+	(void)view;
+	if (source && source->memory)
+		return memory__read(source->memory, address, to, size);
+	n = process__readv(pid, &local, 1, &remote, 1);
+	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
+}
+
+bool procfs__read_memory(uint32_t pid, uint64_t address, void *to, size_t size)
+{
 	if (!may_read()) {
 		errno = EINTR;
 		return false;
 	}
-	if (source && source->memory)
-		return !memory__read(source->memory, address, to, size);
-	return process__readv(pid, &local, 1, &remote, 1) == (ssize_t)size;
+	return !current->memory(current, pid, address, to, size);
 }

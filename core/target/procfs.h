@@ -15,8 +15,8 @@ struct memory;
 
 #define PROCFS_PATH_BYTES 256 /* of a path below procfs__root(), but for those of files */
 
-/* Where all of this comes from, and what procfs__read_memory reads: the live system unless
- * something else stands in for it, for a process that was recorded or has left a core file. */
+/* A recorded process that stands in for the live system: files as in /proc, and memory. A core file
+ * stands in by core/target/target_view.h. */
 struct procfs_source {
 	const char *root; /* laid out as /proc: PID/maps, PID/root, ...; at most 128 bytes */
 	const struct memory *memory; /* NULL: that of the live process */

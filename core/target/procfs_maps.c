@@ -12,6 +12,7 @@
 
 #include "core/base/quota.h"
 #include "core/base/util.h"
+#include "core/target/target_view.h"
 
 #define MAPPINGS_READ_MAX 65536
 #define MAPS_BYTES_MAX	  (8 << 20) /* of text: a path may have 4 KB, and be there in each line */
@@ -241,10 +242,32 @@ int procfs__open_maps(uint32_t pid, FILE **ret)
 	return living == pid ? err : open_maps(living, ret);
 }
 
-int procfs__mappings(uint32_t pid, struct procfs_mappings *ret)
+int target_view__take_lines(const struct maps_line *lines, size_t n, struct procfs_mappings *ret)
+{
+	struct procfs_mappings mappings = {};
+	struct reading reading = {};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < n; i++) {
+		mappings.is_cut = mappings.n == MAPPINGS_READ_MAX;
+		if (mappings.is_cut)
+			break;
+		reading.line = lines[i];
+		err = read_line(&mappings, &reading);
+	}
+	if (err)
+		procfs_mappings__done(&mappings);
+	else
+		*ret = mappings;
+	return err;
+}
+
+int target_dir__mappings(const struct target_view *view, uint32_t pid, struct procfs_mappings *ret)
 {
 	FILE *maps;
 	int err = procfs__open_maps(pid, &maps);
+
+	(void)view;
 
 	if (err)
 		return err;
@@ -276,6 +299,8 @@ int procfs__find_map_file(uint32_t pid, uint64_t start, uint64_t end, struct tar
 	uint32_t living;
 	int rc;
 
+	if (target_view__current()->mappings != target_dir__mappings)
+		return -ENOENT;
 	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, procfs__root(), pid,
 		 start, end);
 	rc = target_file__find_link(path, ret);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
-#include "core/target/procfs.h"
+#include "core/target/target_view.h"
 
 /* --- ids --- */
 
@@ -54,12 +54,20 @@ static int list_numbers(const char *path, uint32_t **ret, size_t *ret_n)
 	return 0;
 }
 
+int target_dir__threads(const struct target_view *view, uint32_t pid, uint32_t **ret, size_t *ret_n)
+{
+	char path[PROCFS_PATH_BYTES];
+
+	(void)view;
+	snprintf(path, sizeof(path), "%s/%u/task", procfs__root(), pid);
+	return list_numbers(path, ret, ret_n);
+}
+
 int threads__list(uint32_t pid, uint32_t **ret, size_t *ret_n)
 {
-	char path[64];
+	const struct target_view *view = target_view__current();
 
-	snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	return list_numbers(path, ret, ret_n);
+	return view->threads(view, pid, ret, ret_n);
 }
 
 static bool holds(const uint32_t *list, size_t n, uint32_t pid)
