@@ -24,6 +24,7 @@
 #define LIVE_BYTES	 (40 << 20)  /* see core/live/live_profile.h */
 #define MAPPED_BYTES	 (256 << 10) /* larger blocks return to the system when freed */
 #define ENDED_POLL_MS	 100
+#define FIRST_LOOK_NS	 (NSEC_PER_SEC / 5) /* after the first sample can come */
 
 enum { OPT_FRAMES = 0x100, OPT_SORT, OPT_BY, OPT_WINDOW, OPT_ONCE };
 
@@ -250,11 +251,21 @@ static void turn(struct top *top, struct loop *loop, uint64_t now)
 		loop->turn_ns = now + loop->turn_each_ns;
 }
 
+/* The first table is due before the first interval is over, and again as long as it is empty. */
+static uint64_t next_look(const struct top *top, const struct loop *loop, uint64_t now)
+{
+	uint64_t first_ns = top->begun_ns + loop->look_each_ns;
+
+	if (now + FIRST_LOOK_NS >= first_ns)
+		return max_of(max_of(loop->look_ns + loop->look_each_ns, now), first_ns);
+	return top->rows.n ? first_ns : now + FIRST_LOOK_NS;
+}
+
 static int look(struct top *top, struct loop *loop, uint64_t now, struct err *err)
 {
 	int ret;
 
-	loop->look_ns = max_of(loop->look_ns + loop->look_each_ns, now);
+	loop->look_ns = next_look(top, loop, now);
 	if (top->paused)
 		return 0;
 	ret = session__look_at_waits(top->session, err);
@@ -360,7 +371,7 @@ static int run(struct top *top)
 		ret = show_once(top, &err);
 	else if (!ret) {
 		top->begun_ns = now_ns();
-		loop.look_ns = top->begun_ns + loop.look_each_ns;
+		loop.look_ns = top->begun_ns + min_of(loop.look_each_ns, FIRST_LOOK_NS);
 		loop.turn_ns = top->begun_ns + loop.turn_each_ns;
 		ret = show_live(top, &loop, &err);
 	}
