@@ -2,6 +2,8 @@
 #ifndef BRAID_CODE_RULES_H
 #define BRAID_CODE_RULES_H
 
+#include <stdbool.h>
+
 /* A function that waits, and the object of its wait as a part of a sentence: "a lock". */
 struct wait_rule {
 	const char *function; /* pattern of its name */
@@ -17,6 +19,14 @@ struct code_rules {
 	 * path of the file or the name of the function. */
 	const char *const *library_files;
 	const char *const *library_functions;
+
+	/* Code of the runtime itself that is no function of the language: stubs and entries of a
+	 * VM. Views treat its frames as native ones: its time is that of the function that runs it.
+	 */
+	const char *const *machinery;
+
+	/* The functions are compiled to machine code: they have time of their own. */
+	bool compiled;
 
 	/* Functions that have no name of their own, so that only their lines tell them apart. */
 	const char *const *nameless;

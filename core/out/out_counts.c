@@ -125,7 +125,8 @@ static int prepare(struct counting *counting)
 	if (!counting->owners || !counting->samples || !counting->occurrences || !counting->open ||
 	    !counting->path || !counting->line_script || !counting->line_total)
 		return -ENOMEM;
-	frames__script_owners(profile, counting->owners);
+	if (frames__script_owners(profile, counting->owners))
+		return -ENOMEM;
 	for (size_t i = n; i-- > 0;) {
 		counting->samples[i] += profile->nodes[i].samples;
 		counting->occurrences[i] += profile->nodes[i].occurrences;

@@ -172,7 +172,10 @@ static int choose_measure(struct out_diff_rows *table)
 
 	if (!owners)
 		return -ENOMEM;
-	frames__script_owners(both, owners);
+	if (frames__script_owners(both, owners)) {
+		free(owners);
+		return -ENOMEM;
+	}
 	for (size_t i = 0; i < both->n_nodes; i++)
 		scripts |= out_rows__of(&table->of, i) != out_rows__of(&table->of, owners[i]) &&
 			   both->nodes[i].self;

@@ -174,7 +174,7 @@ static uint32_t find_owner(const struct profile *profile, uint32_t node)
 
 		if (code_rules__is_own(profile, frame))
 			return node;
-		if (!runtime && profile__is_runtime(profile, frame))
+		if (!runtime && code_rules__is_function(profile, frame))
 			runtime = node;
 		if (!native && (frame->kind == KIND_NATIVE || frame->kind == KIND_INLINED) &&
 		    !is_libc(profile, frame))
@@ -235,7 +235,7 @@ static void add_node(struct findings *findings, uint32_t node)
 		found = (struct finding) { .frame = frame, .weight = cpu };
 		add(findings, &found);
 		findings->native +=
-			node && profile__is_runtime(profile, frame_of(profile, node)) ? 0 : cpu;
+			node && code_rules__is_function(profile, frame_of(profile, node)) ? 0 : cpu;
 	}
 	findings->waiting += at->waiting;
 	findings->preempted += at->preempted;

@@ -12,6 +12,7 @@
 #include "core/out/out_common.h"
 #include "core/out/out_diff.h"
 #include "core/out/out_rows.h"
+#include "core/profile/code_rules.h"
 
 struct table {
 	const struct profile *profile;
@@ -19,6 +20,8 @@ struct table {
 	struct out_list list;
 	int kind_width;
 };
+
+#define GROUP_FUNCTIONS 5U /* shown of each group of --by */
 
 #define SHARE_WIDTH 18 /* of put_share() */
 
@@ -40,7 +43,8 @@ static void put_own_share(const struct table *table, const struct out_row *row, 
 		put_share(table, weight, out);
 }
 
-static int put_row(const struct table *table, const struct out_row *row, FILE *out)
+static int put_row(const struct table *table, const struct out_row *row, const char *indent,
+		   FILE *out)
 {
 	const struct profile *profile = table->profile;
 	uint8_t row_kind = table->list.of.keys[row->number].kind;
@@ -70,11 +74,17 @@ static int put_row(const struct table *table, const struct out_row *row, FILE *o
 		fprintf(out, "%11" PRIu64 " ", row->occurrences);
 	if (table->list.sort == OUTPUT_SORT_SAMPLES)
 		fprintf(out, "%10" PRIu64 " ", row->samples);
-	fprintf(out, " %-*s  %s%s%s\n", table->kind_width, kind,
+	fprintf(out, " %-*s  %s%s%s%s\n", table->kind_width, kind, indent,
 		colour ? output__colour(profile, row_kind) : "", label,
 		colour ? OUTPUT_COLOUR_END : "");
 	free(label);
 	return 0;
+}
+
+/* Returns the title of the column of a function's time with the native code that it calls. */
+static const char *own_title(const struct profile *profile)
+{
+	return code_rules__are_compiled(profile) ? "Own" : "Script";
 }
 
 static void put_titles(const struct table *table, FILE *out)
@@ -84,7 +94,9 @@ static void put_titles(const struct table *table, FILE *out)
 	putc('\n', out);
 	if (table->opts->group != OUTPUT_LABELS) {
 		if (table->list.scripts)
-			fprintf(out, "%6s %9s ", "Script%", "Script");
+			fputs(code_rules__are_compiled(profile) ? "  Own%        Own "
+								: "Script%    Script ",
+			      out);
 		fprintf(out, "%6s %10s ", "Self%", "Self");
 	}
 	fprintf(out, "%6s %10s ", "Total%", "Total");
@@ -98,6 +110,96 @@ static void put_titles(const struct table *table, FILE *out)
 	fprintf(out, " %-*s  %s\n", table->kind_width, "Kind", out_rows__title(table->opts->group));
 }
 
+/* Sets *ret to a profile of the samples below the node @group, with the sums of the whole profile,
+ * so that its rows have the same columns. */
+static int cut_group(const struct profile *profile, uint32_t group, struct profile **ret)
+{
+	uint32_t *copies = calloc(profile->n_nodes, sizeof(*copies));
+	struct profile *cut = profile__like(profile);
+	int code = copies && cut ? 0 : -ENOMEM;
+
+	for (uint32_t i = group; !code && i < profile->n_nodes; i++) {
+		const struct profile_node *node = &profile->nodes[i];
+		const struct profile_value value = { node->self,    node->calls,
+						     node->waiting, node->preempted,
+						     node->samples, node->occurrences,
+						     node->waits,   node->preemptions };
+
+		if (i != group && node->parent != group && !copies[node->parent])
+			continue;
+		if (i != group)
+			code = profile__child(cut, copies[node->parent], node->frame, &copies[i]);
+		if (!code)
+			profile__add_at(cut, copies[i], &value);
+	}
+	free(copies);
+	if (code) {
+		profile__free(cut);
+		return code;
+	}
+	cut->total = profile->total;
+	cut->waiting = profile->waiting;
+	cut->preempted = profile->preempted;
+	*ret = cut;
+	return 0;
+}
+
+/* Prints the functions of the group that have most. Shares are of the whole profile. */
+static int put_functions(const struct table *table, uint32_t group, FILE *out)
+{
+	struct table inner = { .profile = table->profile,
+			       .opts = table->opts,
+			       .kind_width = table->kind_width };
+	struct output_opts opts = *table->opts;
+	struct profile *cut;
+	int ret = cut_group(table->profile, group, &cut);
+
+	if (ret)
+		return ret;
+	opts.sort = table->list.sort;
+	opts.rows = opts.rows ? min_of(opts.rows, GROUP_FUNCTIONS) : 0;
+	ret = out_list__init(&inner.list, cut, &opts);
+	inner.list.scripts = table->list.scripts;
+	for (size_t i = 0; !ret && i < inner.list.n_put; i++)
+		ret = put_row(&inner, &inner.list.rows[i], "  ", out);
+	out_list__done(&inner.list);
+	profile__free(cut);
+	return ret;
+}
+
+/* Returns the node of the group whose row this is, or 0. */
+static uint32_t group_node(const struct table *table, const struct out_row *row)
+{
+	for (uint32_t i = 1; i < table->profile->n_nodes; i++)
+		if (!table->profile->nodes[i].parent &&
+		    out_rows__of(&table->list.of, i) == row->number)
+			return i;
+	return 0;
+}
+
+/* Prints each group and below it its functions. Groups are the first rows of the list. */
+static int put_groups(const struct table *table, FILE *out)
+{
+	const struct out_list *list = &table->list;
+	size_t n = 0;
+	int ret = 0;
+
+	put_titles(table, out);
+	while (n < list->n && out_rows__is_group(&list->of, list->rows[n].number))
+		n++;
+	for (size_t i = 0; !ret && i < min_of(n, list->n_put); i++) {
+		ret = put_row(table, &list->rows[i], "", out);
+		if (!ret)
+			ret = put_functions(table, group_node(table, &list->rows[i]), out);
+	}
+	if (n > list->n_put)
+		fprintf(out, "(%zu more groups)\n", n - list->n_put);
+	if (!ret && table->opts->rows)
+		fprintf(out, "at most %zu functions of each group; --rows all shows all\n",
+			(size_t)min_of(table->opts->rows, GROUP_FUNCTIONS));
+	return ret;
+}
+
 static int put_rows(const struct table *table, FILE *out)
 {
 	const struct out_list *list = &table->list;
@@ -105,7 +207,7 @@ static int put_rows(const struct table *table, FILE *out)
 
 	put_titles(table, out);
 	for (size_t i = 0; i < list->n_put && !ret; i++)
-		ret = put_row(table, &list->rows[i], out);
+		ret = put_row(table, &list->rows[i], "", out);
 	if (list->n > list->n_put)
 		fprintf(out, "(%zu more)\n", list->n - list->n_put);
 	return ret;
@@ -126,8 +228,14 @@ int output__table(const struct profile *profile, const struct output_opts *opts,
 	if (!profile->total)
 		goto out;
 	ret = out_list__init(&table.list, profile, opts);
-	if (!ret)
+	if (!ret && profile->group_kind && opts->group == OUTPUT_FUNCTIONS)
+		ret = put_groups(&table, out);
+	else if (!ret)
 		ret = put_rows(&table, out);
+	if (!ret && table.list.scripts && opts->group == OUTPUT_FUNCTIONS)
+		fprintf(out,
+			"%s: a function's own weight, with that of native code that it calls\n",
+			own_title(profile));
 out:
 	if (!ret)
 		ret = output__finish(out);

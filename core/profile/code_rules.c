@@ -4,15 +4,20 @@
 #include <fnmatch.h>
 #include <string.h>
 
-static const struct code_rules *rules_of(const struct profile *profile,
-					 const struct profile_frame *frame)
+static const struct code_rules *rules_of_kind(const struct profile *profile, size_t number)
 {
-	const char *kind = profile->kinds[frame->kind].name;
+	const char *kind = profile->kinds[number].name;
 
 	for (const struct code_rules *const *rules = profile->rules; rules && *rules; rules++)
 		if (!strcmp((*rules)->runtime, kind))
 			return *rules;
 	return NULL;
+}
+
+static const struct code_rules *rules_of(const struct profile *profile,
+					 const struct profile_frame *frame)
+{
+	return rules_of_kind(profile, frame->kind);
 }
 
 static bool fits_any(const char *const *patterns, const char *text)
@@ -23,11 +28,37 @@ static bool fits_any(const char *const *patterns, const char *text)
 	return false;
 }
 
-bool code_rules__is_own(const struct profile *profile, const struct profile_frame *frame)
+bool code_rules__is_function(const struct profile *profile, const struct profile_frame *frame)
 {
 	const struct code_rules *rules;
 
 	if (!profile__is_runtime(profile, frame))
+		return false;
+	rules = rules_of(profile, frame);
+	return !rules || !fits_any(rules->machinery, strtab__get(profile->strings, frame->name));
+}
+
+bool code_rules__are_compiled(const struct profile *profile)
+{
+	const struct code_rules *rules;
+	bool any = false;
+
+	for (size_t i = KIND_RUNTIME; i < profile->n_kinds; i++) {
+		if (profile->kinds[i].label)
+			continue;
+		rules = rules_of_kind(profile, i);
+		if (!rules || !rules->compiled)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+bool code_rules__is_own(const struct profile *profile, const struct profile_frame *frame)
+{
+	const struct code_rules *rules;
+
+	if (!code_rules__is_function(profile, frame))
 		return false;
 	rules = rules_of(profile, frame);
 	return !rules ||

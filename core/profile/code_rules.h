@@ -7,6 +7,13 @@
 
 /* Applies the rules of profile->rules to frames. */
 
+/* Returns true for a function of a runtime's language, false for native code and for stubs and
+ * entries of a VM. */
+bool code_rules__is_function(const struct profile *profile, const struct profile_frame *frame);
+
+/* Returns true if the functions of all runtimes in the profile are compiled to machine code. */
+bool code_rules__are_compiled(const struct profile *profile);
+
 /* Returns true for a function of a runtime that the user has written, as far as the runtime's rules
  * tell: not one of the standard library or of an installed package. */
 bool code_rules__is_own(const struct profile *profile, const struct profile_frame *frame);

@@ -62,8 +62,7 @@ static int counting_init(struct counting *counting)
 	    !counting->squares || !counting->products || !counting->of_thread.rows ||
 	    !counting->of_role.rows)
 		return -ENOMEM;
-	frames__script_owners(both, counting->owners);
-	return 0;
+	return frames__script_owners(both, counting->owners);
 }
 
 static void hit(struct counting *counting, uint32_t row, size_t number)

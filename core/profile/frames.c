@@ -224,8 +224,9 @@ static int make_view(const struct profile *all, enum profile_frames frames, stru
 	if (!view.to || !view.places || !view.shown)
 		goto out;
 	for (size_t i = 0; i < all->n_frames; i++)
-		view.shown[i] = frames == FRAMES_APP ? code_rules__is_own(all, &all->frames[i])
-						     : profile__is_runtime(all, &all->frames[i]);
+		view.shown[i] = frames == FRAMES_APP
+					? code_rules__is_own(all, &all->frames[i])
+					: code_rules__is_function(all, &all->frames[i]);
 	code = view_all(&view);
 	if (code)
 		goto out;
@@ -253,8 +254,14 @@ int frames__view(const struct profile *all, enum profile_frames frames, struct p
 	return code;
 }
 
-void frames__script_owners(const struct profile *profile, uint32_t *owners)
+int frames__script_owners(const struct profile *profile, uint32_t *owners)
 {
+	bool *functions = calloc(profile->n_frames + 1, sizeof(*functions));
+
+	if (!functions)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->n_frames; i++)
+		functions[i] = code_rules__is_function(profile, &profile->frames[i]);
 	owners[0] = 0;
 	for (uint32_t i = 1; i < profile->n_nodes; i++) {
 		const struct profile_node *node = &profile->nodes[i];
@@ -262,11 +269,11 @@ void frames__script_owners(const struct profile *profile, uint32_t *owners)
 		uint32_t outer = owners[node->parent];
 
 		/* 0 while there is none */
-		owners[i] = is_label(profile, frame)		  ? 0
-			    : profile__is_runtime(profile, frame) ? i
-								  : outer;
+		owners[i] = is_label(profile, frame) ? 0 : functions[node->frame] ? i : outer;
 	}
 	for (uint32_t i = 1; i < profile->n_nodes; i++)
 		if (!owners[i])
 			owners[i] = i;
+	free(functions);
+	return 0;
 }

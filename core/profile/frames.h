@@ -13,7 +13,7 @@
  * A stack without any frame of a runtime keeps all its frames in each view. Labels (groups, "woken
  * by ...") are always shown, and what follows one is a stack of its own. Of the others,
  *
- * - script: shows the runtimes' frames only;
+ * - script: shows the runtimes' functions only (code_rules__is_function());
  * - collapsed: of each run of native frames of one library (inlined ones are of the library of the
  *   frame that they are inlined into, and the kernel is one, too) shows one frame. That is the
  *   first in the run that matters: the system call, or what an interpreter's function calls for a
@@ -40,7 +40,8 @@ bool frames__differ(const struct profile *profile);
 int frames__view(const struct profile *all, enum profile_frames frames, struct profile **ret);
 
 /* By node: where a script's own time with the native code that it calls belongs: the nearest frame
- * of a runtime from it rootwards; itself where there is none. Room for n_nodes. */
-void frames__script_owners(const struct profile *profile, uint32_t *owners);
+ * of a runtime's function from it rootwards; itself where there is none. Room for n_nodes. 0 or
+ * -ENOMEM. */
+int frames__script_owners(const struct profile *profile, uint32_t *owners);
 
 #endif

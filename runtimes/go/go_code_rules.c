@@ -19,4 +19,5 @@ static const struct wait_rule waits[] = { { "sync.??@(Mutex|RWMutex)?.@(Lock|RLo
 const struct code_rules go_code_rules = { .runtime = "go",
 					  .library_files = library_files,
 					  .library_functions = library_functions,
+					  .compiled = true,
 					  .waits = waits };

@@ -26,6 +26,9 @@ static const char *const library_functions[] = { "java.*",
 						 "*stub*",
 						 NULL };
 
+/* A method has the name of its class before a dot, a stub or an entry of the VM has no dot. */
+static const char *const machinery[] = { "!(*.*)", NULL };
+
 static const struct wait_rule waits[] = {
 	{ "java.lang.Thread.sleep*", "a timer (sleep)" },
 	{ "java.util.concurrent.locks.*Condition*.await*", "a condition" },
@@ -38,4 +41,6 @@ static const struct wait_rule waits[] = {
 
 const struct code_rules jvm_code_rules = { .runtime = "jvm",
 					   .library_functions = library_functions,
+					   .machinery = machinery,
+					   .compiled = true,
 					   .waits = waits };

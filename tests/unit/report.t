@@ -97,7 +97,13 @@ def check_states():
     tap.ok(groups and all(line.startswith(" " * 36) for line in groups),
            "a group has no columns of zeros", out)
     tap.equal([line.split("  ")[-1] for line in below(out, "Script%")],
-              ["running", "waiting", "stopped", "(13 more)"], "groups come first in a table", out)
+              ["running", " main", "waiting", " sleep", " main", "stopped", " main", "(8 more groups)",
+               "at most 3 functions of each group; --rows all shows all",
+               "Script: a function's own weight, with that of native code that it calls"],
+              "below each group its functions", out)
+    rows = [line for line in out.splitlines() if line.endswith("    sleep")]
+    tap.equal([row[36:85] for row in rows],
+              [" 17.8%    8.00 ms       0 ns    8.00 ms       0 ns"[:49]], "with their states", out)
     out = report("--format", "tree", "--by", "process", "--frames", "all",
                  "--rows", "7")[1]
     tap.equal(below(out, " Total%")[:3], [
@@ -490,6 +496,25 @@ def check_frames():
         tap.matches(says, err, f"{words}: says why")
 
 
+def check_machinery():
+    """Stubs and entries of a VM are no functions of the language: their weight is the method's."""
+    made("alloc:jvm bytes 3 running - - 42:java 42:java "
+         "jvm:a.B.main;jvm:a.B.make;jvm:_new_instance_Java;n:send@/libjvm.so",
+         "alloc:jvm bytes 1 running - - 42:java 42:java jvm:a.B.main;jvm:a.B.make;n:send@/libjvm.so")
+    out = report()[1]
+    tap.ok("\n  Own%        Own  Self%       Self " in out, "compiled code: a column Own", out)
+    tap.equal(below(out, "  Own%")[0].split()[:3] + below(out, "  Own%")[0].split()[-1:],
+              ["100.0%", "4", "B", "a.B.make"], "the method is first", out)
+    tap.ok(out.endswith("Own: a function's own weight, with that of native code that it calls\n"),
+           "the column is explained", out)
+    tap.equal(folded("--frames", "script"), ["a.B.main;a.B.make 4"], "script frames have no stub")
+    tap.equal(folded("--frames", "collapsed"),
+              ["a.B.main;a.B.make;_new_instance_Java;send 3", "a.B.main;a.B.make;send 1"],
+              "collapsed ones have")
+    made("cpu samples 1 running - - 42:a 42:a jvm:a.B.main;python:f@/x.py;n:g")
+    tap.ok("\nScript%    Script  Self%" in report()[1], "with a script: Script")
+
+
 def on_terminal(*words, **environment):
     """What arrives at a terminal, and the exit status."""
     pid, terminal = pty.fork()
@@ -539,5 +564,6 @@ check_idle()
 check_hidden()
 check_pprof()
 check_frames()
+check_machinery()
 check_terminal()
 tap.done()

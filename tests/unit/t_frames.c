@@ -346,7 +346,8 @@ static void check_tables(void)
 	      " 57.1%    2.00 us   0.0%       0 ns  91.4%    3.20 us          4  script   f\n"
 	      "  0.0%       0 ns  57.1%    2.00 us  57.1%    2.00 us          2  kernel   "
 	      "vfs_read\n"
-	      "(5 more)\n",
+	      "(5 more)\n"
+	      "Script: a function's own weight, with that of native code that it calls\n",
 	      "by samples");
 	check(output__table, profile, &(struct output_opts) { .sort = OUTPUT_SORT_NAME, .rows = 2 },
 	      "event wall: 3.50 us in 5 samples\n"
@@ -354,7 +355,8 @@ static void check_tables(void)
 	      "Script%    Script  Self%       Self Total%      Total  Kind     Function\n"
 	      "  0.0%       0 ns  20.0%     700 ns  20.0%     700 ns  native   add\n"
 	      "  0.0%       0 ns   0.0%       0 ns  57.1%    2.00 us  kernel   entry\n"
-	      "(6 more)\n",
+	      "(6 more)\n"
+	      "Script: a function's own weight, with that of native code that it calls\n",
 	      "by name");
 	check(output__table, profile, &(struct output_opts) { .group = OUTPUT_LIBRARIES },
 	      "event wall: 3.50 us in 5 samples\n"
