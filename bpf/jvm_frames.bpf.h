@@ -39,6 +39,7 @@
  * tests/long/jvm_steps.t steps through all kinds of code and compares each instruction's rule with
  * the true caller (decision 0175). */
 
+#include "bpf/jvm_adapters.bpf.h"
 #include "bpf/jvm_places.bpf.h"
 
 static __always_inline void compiled__rule(struct unwind_state *u, int place, __u32 words)
@@ -313,41 +314,6 @@ __noinline int pushes__of(struct unwind_state *u, __u64 address)
 	return target ? pushes__count(target) : 0;
 }
 
-/* The blob's name, of which 8 bytes are enough. */
-#define ADAPTERS_TEXT	 0x204932432f433249ULL /* "I2C/C2I " */
-#define CODE_MOV_R13_RSP 0xec8b4c
-
-/* Adapters between compiled and interpreted code move the stack pointer, to put arguments there,
- * and have that of the caller in r13. They were jumped to. */
-static __always_inline int blob__is_adapter(const struct jvm_state *state,
-					    const struct jvm_proc_rec *proc)
-{
-	__u64 text = 0;
-
-	return !jvm__read(&text, sizeof(text), blob__u64(state, proc->offsets.blob_name)) &&
-	       text == ADAPTERS_TEXT;
-}
-
-/* As stub__interrupted, for an adapter. 1: there is a rule; JVM_AGAIN; 0: there is none. */
-static __always_inline int adapter__rule(struct unwind_state *u, const struct jvm_proc_rec *proc)
-{
-	__u64 pc = u->regs[UNWIND_REG_RAX];
-	__u32 code = 0;
-
-	if (!stack__read(u, u->sp) && pc__is_returned_to(u, proc, u->value)) {
-		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
-		interpreted__set_sender(u);
-		u->next_evidence = EVIDENCE_INFERRED;
-		return 1;
-	}
-	if (!pc__is_returned_to(u, proc, pc) || jvm__read(&code, sizeof(code), u->pc))
-		return 0;
-	return jvm__is_popped(u, proc, pc,
-			      CODE3(code) == CODE_MOV_R13_RSP ? u->sp : u->regs[UNWIND_REG_R13])
-		       ? JVM_AGAIN
-		       : 0;
-}
-
 #define CODE_ENTER 0xec8b4855 /* push rbp; mov rbp, rsp */
 
 /* The words above the return address, where the instruction at the pc decides: at a return, and
@@ -452,6 +418,23 @@ static __always_inline int stub__interrupted(struct unwind_state *u, struct jvm_
 	return -1;
 }
 
+/* The end of the stub that forwards an exception: `pop rdx; mov rax, [r15 + 8]; mov qword
+ * [r15 + 8], 0; jmp rbx`. The return address is in rdx. */
+#define CODE_LOAD_PENDING  0x08478b49U
+#define CODE_CLEAR_PENDING 0x0847c749ULL
+#define CODE_JMP_RBX	   0xe3ff
+
+static __always_inline int exception__is_forwarded(__u64 pc)
+{
+	__u64 code[2];
+
+	if (jvm__read(code, sizeof(code), pc - 8))
+		return 0;
+	return (CODE4(code[1]) == CODE_LOAD_PENDING && code[0] >> 56 == CODE_POP_RDX) ||
+	       (code[1] == CODE_CLEAR_PENDING && code[0] >> 32 == CODE_LOAD_PENDING) ||
+	       ((code[1] & 0xffff) == CODE_JMP_RBX && code[0] == CODE_CLEAR_PENDING);
+}
+
 /* Stubs, adapters and tables of calls: with a frame pointer, or (still) without a frame. 1: there
  * is a rule; JVM_NOTED: the JVM's own code has not called it, or nothing proves that. */
 static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *state,
@@ -459,7 +442,7 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 {
 	int has_rbp = !u->rbp_lost && u->rbp >= u->sp && u->rbp - u->sp <= JVM_FRAME_BYTES_MAX &&
 		      !(u->rbp & 7);
-	int words;
+	int known;
 
 	/* Behind the call of the call stub, which has a frame. */
 	if (u->leaf && has_rbp && proc->call_stub_return &&
@@ -473,9 +456,16 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 		rule__set(u, UNWIND_REG_RBP, 24, -3);
 		return 1;
 	}
-	if (u->leaf && blob__is_adapter(state, proc)) {
-		words = adapter__rule(u, proc);
-		return words ? words : JVM_NOTED;
+	if (u->leaf && exception__is_forwarded(u->pc) && jvm__is_gone(u, proc))
+		return JVM_AGAIN;
+	if (u->leaf) {
+		known = named__rule(u, state, proc);
+		if (known >= 0)
+			return known ? known : JVM_NOTED;
+		if (known == NAMED_FLUSH && returns_to_native(u, state, proc, u->sp)) {
+			rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
+			return 1;
+		}
 	}
 	if (u->leaf)
 		return stub__interrupted(u, state, proc, blob, has_rbp) ? JVM_NOTED : 1;
@@ -567,6 +557,64 @@ __noinline int words__pushed(struct unwind_state *u)
 	return end ? n + pops__count(end, &end) : n;
 }
 
+/* A copy of arrays that checks their types pushes two registers, and then compares the types
+ * (C1's emit_arraycopy): `push a; push b; mov b, [b + 8]`, or a. `pop b; pop a` ends that. Between
+ * them it pushes both in the other order, for a call. */
+#define COPY_WORDS	     2
+#define COPY_BYTES_MAX	     160
+#define CODE_MOV_TYPE	     0x08408b /* mov reg, [reg + 8], if both are register 0 */
+#define MOV_BOTH(reg)	     ((reg) << 8 | (reg) << 11)
+#define PAIR_POPS	     0x0808 /* from two `push` instructions to two `pop` instructions */
+#define PAIR_TURNED(pair)    ((((pair)&0xff) << 8 | (pair) >> 8) & 0xffff)
+#define PAIR_IS_PUSHED(pair) (((pair)&0xf8f8) == 0x5050 && ((pair)&0xff) != (pair) >> 8)
+
+struct copy_scan {
+	__u64 at, end;
+	__u32 pair; /* the two `push` instructions; 0: they are not there, or their end was seen */
+};
+
+/* Do the bytes behind the pair load the type of a register that it has pushed? */
+static __always_inline int copy__loads_type(__u32 pair, __u64 code)
+{
+	__u32 mov = CODE3((code & 0xf0) == 0x40 ? code >> 8 : code);
+
+	return mov == CODE_MOV_TYPE + MOV_BOTH(pair & 7) ||
+	       mov == CODE_MOV_TYPE + MOV_BOTH(pair >> 8 & 7);
+}
+
+static long copy__scan(__u32 index __attribute__((unused)), void *ctx)
+{
+	struct copy_scan *scan = ctx;
+	__u64 code = 0;
+	__u32 pair;
+
+	if (scan->at >= scan->end || jvm__read(&code, sizeof(code), scan->at))
+		return 1;
+	pair = code & 0xffff;
+	if (scan->pair && pair == PAIR_TURNED(scan->pair) + PAIR_POPS)
+		scan->pair = 0;
+	else if (!scan->pair && PAIR_IS_PUSHED(pair) && copy__loads_type(pair, code >> 16) &&
+		 scan->at + 2 <= scan->end)
+		scan->pair = pair;
+	scan->at++;
+	return 0;
+}
+
+/* Words that an interrupted method has pushed for such a copy. The read of the stack rules it out
+ * for most methods: no return address is where it would be then. */
+__noinline int copy__pushed(struct unwind_state *u, const struct jvm_proc_rec *proc)
+{
+	struct copy_scan scan = {};
+
+	if (!u || !proc || stack__read(u, u->sp + u->rule.cfa_off + 8 * COPY_WORDS - 8) ||
+	    !pc__is_returned_to(u, proc, u->value))
+		return 0;
+	scan.at = u->pc - COPY_BYTES_MAX;
+	scan.end = u->pc;
+	bpf_loop(COPY_BYTES_MAX, copy__scan, &scan, 0);
+	return scan.pair && scan.at == scan.end ? COPY_WORDS : 0;
+}
+
 /* The rule for a pc in the code cache into u->rule. `ret` is what the walker will know. 1; 0: it is
  * no code; JVM_AGAIN, or JVM_NOTED. */
 __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
@@ -594,6 +642,8 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 	if (place == FRAME_LEFT)
 		place = returns_to_jvm(u, proc, u->sp) ? FRAME_NONE : FRAME_WHOLE;
 	compiled__rule(u, place, words);
+	if (u->leaf && ret->kind == JVM_NMETHOD && place == FRAME_WHOLE)
+		u->rule.cfa_off += 8 * copy__pushed(u, proc);
 	if (u->leaf && ret->kind == JVM_BLOB)
 		blob__prefer_rbp(u, state, proc, ret->blob, words);
 	if (u->leaf && ret->kind == JVM_BLOB && words == EXCEPTION_WORDS &&

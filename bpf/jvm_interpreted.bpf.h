@@ -294,6 +294,32 @@ static __always_inline int interpreted__is_left(struct unwind_state *u,
 		       : 0;
 }
 
+/* The instructions between `pop rax` and `push rax` of an entry (generate_normal_entry), which put
+ * the method's variables on the stack. */
+#define CODE5(code)	   ((code)&0xffffffffffULL)
+#define CODE_POPPED_LEA	   0xf8cc748d4cULL	 /* lea r14, [rsp + 8 * rcx - 8] */
+#define CODE_POPPED_TEST   0x8e0fd285U		 /* test edx, edx; jle */
+#define CODE_POPPED_TESTED 0xd285f8cc748d4cULL	 /* these two, without the jump */
+#define CODE_POPPED_ZERO   0x7fcaff0000000068ULL /* push 0; dec edx; jg */
+#define CODE_POPPED_DEC	   0xf77fcaffU		 /* dec edx; jg */
+#define CODE_POPPED_JG	   0x50f77f		 /* jg; push rax */
+#define CODE_POPPED_PUSH   0xec8b485550ULL	 /* push rax; push rbp; mov rbp, rsp */
+
+static __always_inline int entry__has_popped(__u64 pc)
+{
+	__u64 code[2];
+
+	if (jvm__read(code, sizeof(code), pc - 8))
+		return 0;
+	if (code[0] >> 24 == CODE_POPPED_LEA)
+		return CODE4(code[1]) == CODE_POPPED_TEST;
+	if (code[0] >> 8 == CODE_POPPED_TESTED)
+		return 1;
+	return CODE5(code[1]) == CODE_POPPED_LEA || code[1] == CODE_POPPED_ZERO ||
+	       CODE4(code[1]) == CODE_POPPED_DEC || CODE3(code[1]) == CODE_POPPED_JG ||
+	       CODE5(code[1]) == CODE_POPPED_PUSH;
+}
+
 /* An entry that compiled code has called has no frame yet: rbp may be that of an interpreted frame
  * further out. The return address is on top of the stack, or the entry has popped it to rax, to put
  * it behind the method's variables. 1: there is a rule; JVM_AGAIN; 0: neither. */
@@ -304,6 +330,8 @@ static __always_inline int interpreted__is_called(struct unwind_state *u,
 
 	if (!u->leaf || sender & 7 || sender - u->sp > INTERPRETED_MOVED_MAX)
 		return 0; /* the bytecodes' address is in r13 */
+	if (entry__has_popped(u->pc))
+		return jvm__is_popped(u, proc, pc, sender) ? JVM_AGAIN : 0;
 	if (returns_to_jvm(u, proc, u->sp) && !jvm__is_entry(proc, u->value) &&
 	    code__follows_call(u, u->value)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
@@ -313,6 +341,26 @@ static __always_inline int interpreted__is_called(struct unwind_state *u,
 	if (!pc__is_jvm(proc, pc) || jvm__is_entry(proc, pc) || !code__follows_call(u, pc))
 		return 0;
 	return jvm__is_popped(u, proc, pc, sender) ? JVM_AGAIN : 0;
+}
+
+/* The first instructions at which the interpreter is returned to: they restore the stack pointer
+ * from the frame, and then r13, which until then is the callee's (generate_return_entry_for). */
+#define CODE_LOAD_RSP	0xf0658b48U	/* mov rsp, [rbp - 16] */
+#define CODE_LOAD_RCX	0x48f04d8b48ULL /* mov rcx, [rbp - 16], of JDK 20 and later; ... */
+#define CODE_LEA_RSP	0xcd648d48U	/* ... lea rsp, [rbp + 8 * rcx] */
+#define CODE_CLEAR_LAST 0xf045c748U	/* mov qword [rbp - 16], 0 */
+#define CODE_LOAD_R13	0x6d8b4c	/* mov r13, [rbp + ib] */
+
+/* Has a callee just returned to the interpreter, whose frame is that at rbp? */
+static __always_inline int interpreted__is_returned_to(const struct unwind_state *u)
+{
+	__u64 code;
+
+	if (!u->leaf || u->rbp_lost || jvm__read(&code, sizeof(code), u->pc))
+		return 0;
+	return CODE4(code) == CODE_LOAD_RSP || (code & 0xffffffffffULL) == CODE_LOAD_RCX ||
+	       CODE4(code) == CODE_LEA_RSP || CODE4(code) == CODE_CLEAR_LAST ||
+	       CODE3(code) == CODE_LOAD_R13;
 }
 
 /* As blob__rule, for the interpreter's code. */
@@ -328,11 +376,13 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	ret->blob = 0;
 	ret->code = proc->interpreter_start;
 	ret->at = u->pc - ret->code;
-	known = interpreted__is_left(u, proc);
-	if (!known)
-		known = interpreted__is_called(u, proc);
-	if (known)
-		return known;
+	if (!interpreted__is_returned_to(u)) {
+		known = interpreted__is_left(u, proc);
+		if (!known)
+			known = interpreted__is_called(u, proc);
+		if (known)
+			return known;
+	}
 	if (u->rbp_lost || u->rbp < u->sp || u->rbp - u->sp > JVM_FRAME_BYTES_MAX || u->rbp & 7 ||
 	    interpreted__read(u, words) || !interpreted__is_made(u, proc, words, &bcp)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);

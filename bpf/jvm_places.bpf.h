@@ -42,6 +42,7 @@
 #define CODE_SAVE_R10_8	 0x57894d /* ... mov [r15 + ib], r10 ... */
 #define CODE_SAVE_R10	 0x97894d /* ... or mov [r15 + id], r10; and a jmp */
 #define CODE_JA		 0x870f
+#define CODE_JB		 0x820f /* over the call of a method with @ReservedStackAccess */
 #define CODE_JNE	 0x850f
 
 /* Where interrupted code is with its frame: before, in and after its making. FRAME_LEFT: before the
@@ -161,7 +162,7 @@ static __always_inline int epilogue__place(const __u64 code[CODE_AROUND_WORDS])
 		return FRAME_NONE;
 	if (epilogue__polls(before, at) || epilogue__is_slow(code) || epilogue__is_pending(code))
 		return FRAME_NONE;
-	if ((at & 0xffff) == CODE_JA &&
+	if (((at & 0xffff) == CODE_JA || (at & 0xffff) == CODE_JB) &&
 	    (CODE3(before >> 32) == CODE_POLL_8 || CODE3(before >> 8) == CODE_POLL_32))
 		return FRAME_NONE;
 	if (CODE3(at) == CODE_POLL_BIT && before >> 56 == CODE_LEAVE)
