@@ -31,6 +31,7 @@
 	X(UNPROVEN, "stacks cut: no unwind rule and no proof of a frame pointer")           \
 	X(ZERO_POINTER, "stacks cut: frame pointer 0, but no proof of the stack's end")     \
 	X(ZERO_RETURN, "stacks cut: return address 0, but no proof of the stack's end")     \
+	X(FIBER_ALONE, "stacks cut: fiber that no other fiber is seen to wait for")         \
 	X(KEPT_DIFFERS, "stacks with kept frames that are others without")                  \
 	X(UNSUPPORTED, "stacks cut: unwind rule too complex for the table")                 \
 	X(TABLE, "stacks cut: unwind table inconsistent")                                   \
@@ -43,6 +44,7 @@
 	X(EVENT_LOST, "process events lost: ring buffer full")                              \
 	X(TARGETS_FULL, "processes not seen: table full")                                   \
 	X(WALK_NO_STATE, "runtime stacks missing: interpreter state not readable")          \
+	X(WALK_FIBER, "runtime stacks missing: the thread was changing fibers")             \
 	X(WALK_READ, "runtime stacks cut: frame not readable")                              \
 	X(WALK_CODE, "runtime frames unnamed: code object not readable")                    \
 	X(WALK_TRUNCATED, "runtime stacks cut: more frames than shown")                     \

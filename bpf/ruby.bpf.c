@@ -49,6 +49,12 @@ struct ruby_state {
 	struct zjit_call zjit_call;
 	__u32 n, fibers;
 	__u32 complete, truncated;
+	__u64 base, top; /* the machine stack of `ec`; 0: unknown */
+	__u32 coroutine; /* ... is not a native thread's */
+	__u32 flags;	 /* of the section, SECTION_* */
+	__u32 apart;	 /* no frame has a native frame in this stack */
+	__u32 in_c;	 /* the innermost frame is a method in C */
+	__u32 rooted;	 /* the outermost fiber is the thread's first */
 	struct ruby_block frames, envs;
 	struct ruby_call call;
 	struct ruby_slot slots[RUBY_SLOTS];
@@ -227,6 +233,102 @@ __weak __noinline __u64 fiber__previous(struct ruby_state *state)
 	return 0;
 }
 
+/* --- whose machine stack it is --- */
+
+/* rb_execution_context_t.machine (vm_core.h): stack_start, where the stack ends outwards, stack_end
+ * and stack_maxsize. */
+#define MACHINE_WORDS 3
+#define MACHINE_START 0
+#define MACHINE_BYTES 2
+
+#define STACK_PAGE_BYTES 4096
+
+/* Reads the bounds of the machine stack that state->ec runs on, and says whether it was made for a
+ * coroutine. A fiber's VM stack begins where its machine stack ends, which begins with a page: up
+ * to 3.1 the first is true of native threads as well. A thread that shares native threads has its
+ * machine stack behind its VM stack and a guard page (thread_pthread_mn.c). Unknown bounds: both
+ * are 0. */
+__weak __noinline int machine__load(struct ruby_state *state)
+{
+	__u64 words[MACHINE_WORDS];
+
+	if (!state)
+		return 0;
+	state->base = state->top = 0;
+	state->coroutine = 0;
+	if (!state->proc.offsets.ec_machine)
+		return 0;
+	if (read_user(words, sizeof(words), state->ec + state->proc.offsets.ec_machine)) {
+		count(COUNT_WALK_READ);
+		return 0;
+	}
+	if (!words[MACHINE_BYTES] || words[MACHINE_BYTES] > words[MACHINE_START])
+		return 0;
+	state->top = words[MACHINE_START];
+	state->base = state->top - words[MACHINE_BYTES];
+	state->coroutine =
+		(state->top == state->stack && !(state->base & (STACK_PAGE_BYTES - 1))) ||
+		state->base == state->stack_end + STACK_PAGE_BYTES;
+	return 0;
+}
+
+static __always_inline int machine__has(const struct ruby_state *state, __u64 cfa)
+{
+	return cfa > state->base && cfa <= state->top;
+}
+
+/* Judges whether the native frames are on the machine stack of state->ec. While a thread changes
+ * fibers they are not: coroutine_transfer() has changed the stack, and the context is still the
+ * other fiber's (from 3.0 on fiber_restore_thread() comes last). Threads that share a native thread
+ * change the context first (thread_sched_switch0()).
+ *
+ * | native frames                   | state->ec's stack | its frames                             |
+ * |---------------------------------|-------------------|----------------------------------------|
+ * | return to 0 at the stack's end  | a coroutine's     | are paired; the stack's end is proven  |
+ * | end on the stack                | any               | are paired as ever                     |
+ * | are cut, and rsp is on it       | any               | are paired as ever                     |
+ * | end at another stack's end      | a coroutine's     | are left out: returns -1               |
+ * | return to 0 on another stack    | a native thread's | are apart and inferred                 |
+ * | reach the native thread's entry | a native thread's | are paired as ever                     |
+ * | are cut on another stack        | any               | are inferred                           |
+ * | return to 0                     | unknown           | are inferred                           |
+ */
+__weak __noinline int machine__judge(struct ruby_state *state)
+{
+	struct scratch *scratch = scratch__get();
+	__u32 last, returns_to_0, whole;
+	__u64 end = 0;
+
+	if (!state || !scratch)
+		return 0;
+	machine__load(state);
+	last = scratch->sample.n_kernel + 2 * scratch->sample.n_native - 1;
+	if (scratch->sample.n_native)
+		end = scratch->words[last & (SAMPLE_WORDS_MAX - 1)];
+	returns_to_0 = scratch->sample.stop == COUNT_ZERO_RETURN;
+	/* coroutine_initialize() aligns it */
+	if (returns_to_0 && state->coroutine && end == (state->top & ~15ULL)) {
+		state->flags = SECTION_WHOLE;
+		return 0;
+	}
+	if (!state->top) {
+		state->flags = returns_to_0 ? SECTION_INFERRED : 0;
+		return 0;
+	}
+	whole = returns_to_0 || scratch->sample.flags & SAMPLE_COMPLETE;
+	if (machine__has(state, end) ||
+	    (!whole && machine__has(state, scratch->interrupted[UNWIND_REG_RSP])))
+		return 0;
+	if (state->coroutine && whole) {
+		count(COUNT_WALK_FIBER);
+		return -1;
+	}
+	state->apart = returns_to_0;
+	if (!(scratch->sample.flags & SAMPLE_COMPLETE))
+		state->flags = SECTION_INFERRED;
+	return 0;
+}
+
 /* On to the fiber that resumed this one and waits. */
 static __always_inline int fiber__next(struct ruby_state *state, struct scratch *scratch)
 {
@@ -234,6 +336,9 @@ static __always_inline int fiber__next(struct ruby_state *state, struct scratch 
 	__u64 fiber = fiber__previous(state), words[EC_WORDS];
 
 	if (!fiber) {
+		if (state->fibers)
+			machine__load(state);
+		state->rooted = state->top && (!state->coroutine || state->top != state->stack);
 		state->complete = 1;
 		return 1;
 	}
@@ -411,7 +516,8 @@ static __always_inline int walk_frame(struct ruby_state *state, struct scratch *
 	if (!key)
 		count(COUNT_WALK_CODE);
 	scratch__push(scratch, key, 0);
-	state->n++;
+	if (!state->n++)
+		state->in_c = type == FRAME_C;
 	if (flags & FRAME_FINISH)
 		scratch__push(scratch, FRAME_LOOP_END, 0);
 	return 0;
@@ -481,7 +587,19 @@ static __always_inline int walk__start(struct ruby_state *state, struct ruby_pro
 	state->cfp_end = state->stack_end - proc->offsets.cfp_size;
 	state->frames.bytes = state->envs.bytes = 0;
 	state->n = state->fibers = state->complete = state->truncated = 0;
+	state->flags = state->apart = state->in_c = state->rooted = 0;
 	return 0;
+}
+
+/* Says where native frames end that reach the end of a coroutine's stack. A fiber that yields has
+ * no previous one any more before it leaves its stack. It does so in a method in C: the stack of
+ * such a fiber is complete only if the fibers around it lead to the thread's first. */
+static __always_inline void machine__end(struct scratch *scratch, const struct ruby_state *state)
+{
+	int alone = !state->rooted && !state->fibers && (state->in_c || !state->n);
+
+	if (state->flags & SECTION_WHOLE && state->complete)
+		scratch__stop(scratch, alone ? COUNT_FIBER_ALONE : 0);
 }
 
 static __always_inline void walk(struct scratch *scratch, struct ruby_state *state,
@@ -500,14 +618,22 @@ static __always_inline void walk(struct scratch *scratch, struct ruby_state *sta
 		return;
 	if (cfg_locks)
 		note_gvl(proc, state->thread, sample);
+	if (machine__judge(state)) {
+		sample->flags |= SAMPLE_RUNTIME_BROKEN;
+		return;
+	}
+	if (state->apart)
+		scratch__push(scratch, FRAME_APART, 0);
 	if (collects_garbage(proc, state->thread))
 		scratch__push(scratch, FRAME_KEY(RUBY_GC_CODE, 0), 0);
 	if (bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL, 0) >=
 	    STEPS_MAX / FRAMES_PER_STEP)
 		state->truncated = 1;
+	machine__end(scratch, state);
 	if (!state->n)
 		scratch->n_words = first_word; /* nothing but garbage */
-	scratch__walked(scratch, WALKER_RUBY, first_word, state->complete, state->truncated);
+	scratch__section(scratch, WALKER_RUBY, first_word,
+			 section__flags(state->complete, state->truncated) | state->flags);
 }
 
 SEC("?perf_event")

@@ -56,7 +56,8 @@ struct ruby_offsets {
 	/* rb_control_frame_t.jit_return, by which ZJIT's frames have their iseq and pc from 4.1 on
 	 * (bpf/ruby_zjit.bpf.h); 0: frames have these themselves */
 	__u8 jit_return;
-	__u8 pad[6];
+	__u16 ec_machine; /* rb_execution_context_t.machine; 0: unknown */
+	__u8 pad[4];
 };
 _Static_assert(sizeof(struct ruby_offsets) == 72, "ruby_offsets");
 

@@ -181,6 +181,16 @@ static __always_inline void count(enum counter counter)
 		__sync_fetch_and_add(value, 1);
 }
 
+/* Takes back a loss that count() has counted, and that turned out to be none. */
+static __always_inline void uncount(enum counter counter)
+{
+	__u32 key = counter;
+	__u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	if (value)
+		__sync_fetch_and_add(value, -1ULL);
+}
+
 /* braid's own PID namespace. PIDs in it are the ones of the user and of /proc. */
 extern const volatile __u32 cfg_pidns_ino; /* 0: the initial one */
 
@@ -352,6 +362,18 @@ static __always_inline void scratch__walked(struct scratch *scratch, __u32 walke
 					    int complete, int truncated)
 {
 	scratch__section(scratch, walker, first_word, section__flags(complete, truncated));
+}
+
+/* Replaces the reason for which the native frames end, @stop; 0: a runtime's own record of the
+ * stack proves that they reach its end. */
+static __always_inline void scratch__stop(struct scratch *scratch, __u32 stop)
+{
+	uncount(scratch->sample.stop);
+	scratch->sample.stop = stop;
+	if (stop)
+		count(stop);
+	else if (!scratch->unwind.inferred)
+		scratch->sample.flags |= SAMPLE_COMPLETE;
 }
 
 /* Ends the chain: sends the sample, and releases the slot. The verifier checks this function

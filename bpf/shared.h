@@ -365,6 +365,7 @@ enum {
 	SECTION_BROKEN = 2,    /* outer frames could not be read */
 	SECTION_PROBED = 4,    /* from a shadow stack */
 	SECTION_INFERRED = 8,  /* some of its frames are inferred: the stack is not complete */
+	SECTION_WHOLE = 16,    /* the native frames reach the end of the stack that runs them */
 };
 
 /* The frames of one runtime in one sample. */

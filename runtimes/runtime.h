@@ -119,9 +119,11 @@ struct runtime_natives {
 };
 
 struct runtime_sample {
-	bool native_complete; /* the native frames reach the thread's outermost one */
-	bool cut;	      /* the runtime's frames are truncated, or unreadable further out */
-	bool probed;	      /* the frames come from probes, not from the walker */
+	/* The native frames reach the thread's outermost one, or the outermost one of the runtime's
+	 * own stack that runs the section's frames (SECTION_WHOLE). */
+	bool native_complete;
+	bool cut;    /* the runtime's frames are truncated, or unreadable further out */
+	bool probed; /* the frames come from probes, not from the walker */
 	/* Looks the native frames up; `functions`: including the starts of their functions, which
 	 * costs more. The result is borrowed until the hook returns. */
 	struct runtime_natives (*natives)(const struct runtime_sample *sample, bool functions);

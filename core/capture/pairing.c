@@ -66,7 +66,8 @@ size_t pairing__run(struct pairing *pairing, const struct pairing_sample *sample
 		    struct runtime_pair *pairs, size_t n)
 {
 	const struct question question = {
-		.sample = { .native_complete = sample->native_complete,
+		.sample = { .native_complete =
+				    sample->native_complete || sample->flags & SECTION_WHOLE,
 			    .cut = sample->flags & (SECTION_TRUNCATED | SECTION_BROKEN),
 			    .probed = sample->flags & SECTION_PROBED,
 			    .natives = gather },

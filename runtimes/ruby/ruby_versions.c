@@ -51,14 +51,14 @@
 /* In rb_vm_t, 3.1.4 and 3.2.3 insert loaded_features_realpath_map; 3.2.4 has static_ext_inits in
  * all builds, not only in those with extensions linked in. */
 #define ROW_3_1                                                                                \
-	COMMON_TO_3_1, .ec_thread = 48, .thread_ec = 40, .thread_vm = 32, .cfp_size = 64,      \
-		       .entry_size = 12, .fiber_prev = 512, .last_op_id = 169, LOCK_OF_RACTOR, \
-		       .lock_ready = 104, .lock_cond = 120, .lock_tid = 88
-#define ROW_3_2                                                                                  \
-	COMMON_3_2_TO_3_4, .objspace_flags = 16, .cfp_size = 64, .class_ivs = 32,                \
-			   .singleton_bit = 12, .fiber_prev = 520, .last_op_id = 169,            \
-			   LOCK_OF_RACTOR, .lock_ready = 56, .lock_native = 40, .lock_cond = 32, \
-			   .lock_tid = 16
+	COMMON_TO_3_1, .ec_machine = 144, .ec_thread = 48, .thread_ec = 40, .thread_vm = 32,   \
+		       .cfp_size = 64, .entry_size = 12, .fiber_prev = 512, .last_op_id = 169, \
+		       LOCK_OF_RACTOR, .lock_ready = 104, .lock_cond = 120, .lock_tid = 88
+#define ROW_3_2                                                                                    \
+	COMMON_3_2_TO_3_4, .ec_machine = 152, .objspace_flags = 16, .cfp_size = 64,                \
+			   .class_ivs = 32, .singleton_bit = 12, .fiber_prev = 520,                \
+			   .last_op_id = 169, LOCK_OF_RACTOR, .lock_ready = 56, .lock_native = 40, \
+			   .lock_cond = 32, .lock_tid = 16
 
 static const struct ruby_version versions[] = {
 	{
@@ -69,6 +69,7 @@ static const struct ruby_version versions[] = {
 		THREADS_2_7,
 		.offsets = {
 			COMMON_TO_3_1,
+			.ec_machine = 152,
 			.ec_thread = 56,
 			.thread_ec = 32,
 			.thread_native = 72,
@@ -95,6 +96,7 @@ static const struct ruby_version versions[] = {
 		THREADS_UNSEEN,
 		.offsets = {
 			COMMON_TO_3_1,
+			.ec_machine = 152,
 			.ec_thread = 56,
 			.thread_ec = 40,
 			.thread_vm = 32,
@@ -165,6 +167,7 @@ static const struct ruby_version versions[] = {
 			LOCK_FROM_3_3,
 			.lock_start = 288,
 			.lock_running = 328,
+			.ec_machine = 152,
 			.vm_objspace = 1304,
 			.objspace_flags = 16,
 			.cfp_size = 56,
@@ -185,6 +188,7 @@ static const struct ruby_version versions[] = {
 			LOCK_FROM_3_3,
 			.lock_start = 288,
 			.lock_running = 328,
+			.ec_machine = 144,
 			.vm_objspace = 1296,
 			.objspace_flags = 20,
 			.cfp_size = 56,
@@ -204,6 +208,7 @@ static const struct ruby_version versions[] = {
 			LOCK_FROM_3_3,
 			.lock_start = 216,
 			.lock_running = 256,
+			.ec_machine = 176,
 			.vm_objspace = 1248,
 			.objspace_flags = 28,
 			.cfp_size = 56,
@@ -230,6 +235,7 @@ static const struct ruby_version versions[] = {
 			LOCK_FROM_3_3,
 			.lock_start = 272,
 			.lock_running = 312,
+			.ec_machine = 0, /* not compared with any build */
 			.vm_objspace = 1368,
 			.objspace_flags = 76,
 			.cfp_size = 56,

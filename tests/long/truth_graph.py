@@ -18,6 +18,7 @@ Wrong = collections.namedtuple("Wrong", "kind at marked")
 
 # In a path: frames of the runtime's own, which have no name of the tree. There may be none.
 ANY = None
+END = "(end)"  # in a path: a stack may end here, as nothing has called the function inside
 IN_C = re.compile(r"c\d+$|enter_|back_|compare_|sort_|protected$")  # names of C functions
 EDGES_IN_C = {"call": (), "sort": ("compare_{n}", ANY, "sort_{n}")}
 
@@ -115,7 +116,7 @@ class Paths:
 
     def _add_starts(self, names, beyond=()):
         for i, name in enumerate(names):
-            if name is not ANY:
+            if name not in (ANY, END):
                 self.starts[name].append(names[i:] + beyond)
 
 
@@ -128,8 +129,9 @@ def _may_lack(name, left, script_cut):
 
 
 class Check:
-    """Compares stacks with paths. `ends`: what the outermost frame of a complete stack is called;
-    `normal`: a frame's name as paths have it, or None for what is no part of the tree."""
+    """Compares stacks with paths. `ends`: what the outermost frame of a complete stack is called, or
+    a function of its frames, and of END if it ends there, that says whether it may end so; `normal`:
+    a frame's name as paths have it, or None for what is no part of the tree."""
 
     def __init__(self, paths, ends, normal):
         self.paths = paths
@@ -137,13 +139,17 @@ class Check:
         self.normal = normal
 
     def walk(self, names, path, script_cut):
-        """(index of the frame that is wrong or None, whether the root was reached, what should
-        have been there). `names`: [(name or None, Frame)] innermost first, from the path's begin."""
+        """(index of the frame that is wrong or None, whether the root was reached, or END, what
+        should have been there). `names`: [(name or None, Frame)] innermost first, from the path's begin."""
         at = 0
         for i, name in enumerate(path):
             if name is ANY:
                 while at < len(names) and names[at][0] is None:
                     at += 1
+                continue
+            if name == END:
+                if at == len(names):
+                    return None, END, name
                 continue
             if at == len(names):
                 return None, False, name
@@ -156,6 +162,11 @@ class Check:
         while at < len(names) and names[at][0] is None:
             at += 1
         return (at if at < len(names) else None), True, ("the end of the stack",)
+
+    def may_end(self, frames, root):
+        if callable(self.ends):
+            return self.ends(frames, root)
+        return re.fullmatch(self.ends, frames[-1].name)
 
     def check(self, frames, complete, script_cut):
         """None, or what is wrong. `frames`: innermost first, without the kernel's."""
@@ -174,7 +185,7 @@ class Check:
             found = inner[at][0] or inner[at][1].name
             kind = MISSING if found in wanted else IMPOSSIBLE
             return Wrong(kind, f"{found} where {wanted[0]} should be", marked)
-        reached = any(root for _, root, _ in good)
-        if complete and not marked and not (reached and re.fullmatch(self.ends, frames[-1].name)):
+        if complete and not marked and not any(
+                self.may_end(frames, root) for _, root, _ in good if root):
             return Wrong(FALSE_COMPLETE, f"ends at {frames[-1].name}", marked)
         return None

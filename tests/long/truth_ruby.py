@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The programs of truth_runtimes.t in Ruby, with the C functions in an extension."""
 
+import os
+import re
 import shutil
 import subprocess
 
 import truth_graph
-from truth_graph import ANY
+from truth_graph import ANY, END
 
 NAME = "Ruby"
+SHARED = "RUBY_MN_THREADS" in os.environ.get("TRUTH_RUBY", "")  # its threads begin like fibers
+COMMAND = os.environ.get("TRUTH_RUBY", "ruby").split()
 BLOCK = "block in Object#s{p}"
 EDGES = {
     "ss": {"call": (), "each": (BLOCK, ANY), "times": (BLOCK, ANY), "map": (BLOCK, ANY),
@@ -15,7 +19,9 @@ EDGES = {
            "init": ("K_{n}#initialize", ANY), "missing": ("K_{n}#method_missing", ANY),
            "compare": ("K_{n}#<=>", ANY), "defined": ("d_{n}", ANY), "method": (ANY,),
            "rescue": ("rescue in Object#s{p}",),
-           "yield": (BLOCK, "Object#y_{n}"), "eval": (BLOCK, ANY)},
+           "yield": (BLOCK, "Object#y_{n}"), "eval": (BLOCK, ANY),
+           "fiber": (BLOCK, ANY), "again": (BLOCK, ANY), "transfer": (BLOCK, ANY, END),
+           "next": (BLOCK, ANY), "lazy": (BLOCK, ANY), "task": (BLOCK, ANY)},
     "sc": {"method": ("enter_c", "enter_method", ANY), "block": (
         "enter_c", "enter_method", ANY, BLOCK, ANY)},
     "cs": {"funcall": (ANY, "back_funcall"), "yield": ("block in Object#f_{n}", ANY, "back_yield"),
@@ -23,7 +29,24 @@ EDGES = {
 }
 ROOT = ("Object#run", ANY)
 RECURSION = ()
-ENDS = r"_start|_*clone3?"
+THREAD_ENTRIES = r"_start|_*clone3?|\[libc\.so\.6\+.*\]"  # the last: clone3 of another root's libc
+# Methods in which a fiber waits for another one. Its native frames are on a stack of their own.
+WAITS = {"Fiber#resume", "Enumerator#next"}
+
+
+def ENDS(frames, root):
+    """A thread's entry, or a fiber's, which nothing has called or for which another one waits."""
+    outside = len(frames)
+    while outside and frames[outside - 1].kind != "n":
+        outside -= 1
+    is_fiber = frames[outside - 1].name.startswith("[libruby")
+    if root == END:
+        return is_fiber and outside == len(frames)
+    if outside == len(frames):
+        return bool(re.fullmatch(THREAD_ENTRIES, frames[-1].name)) or SHARED and is_fiber
+    return is_fiber and frames[outside].name in WAITS
+
+
 # Ruby's headers may be missing: its functions are declared here.
 GLUE = """
 typedef unsigned long value;
@@ -62,7 +85,24 @@ CALLS = {
     "compare": "[K_{n}.new, K_{n}.new].sort", "defined": "d_{n}()", "method": "method(:s{n}).call({depth})",
     "rescue": "begin\nraise TypeError\nrescue TypeError\ns{n}({depth})\nend",
     "yield": "y_{n} {{ s{n}({depth}) }}", "eval": "instance_eval {{ s{n}({depth}) }}",
+    "fiber": "Fiber.new {{ s{n}({depth}) }}.resume",
+    "again": "f = Fiber.new {{ Fiber.yield; s{n}({depth}); Fiber.yield; s{n}({depth}) }}\nf.resume; f.resume; f.resume",
+    "transfer": "Fiber.new {{ s{n}({depth}) }}.transfer",
+    "next": "e = Enumerator.new {{ |y| y << s{n}({depth}); y << s{n}({depth}) }}\ne.next; e.next",
+    "lazy": "(1..2).lazy.map {{ |_| s{n}({depth}) }}.next",
+    "task": "Tasks.run {{ s{n}({depth}) }}",
 }
+# A scheduler of tasks: each is a fiber, and waits for the others now and then.
+TASKS = """class Tasks
+def self.run(&work)
+ready = [Fiber.new { Fiber.yield; work.call }, Fiber.new { Fiber.yield }]
+while (fiber = ready.shift)
+fiber.resume
+ready.push(fiber) if fiber.alive?
+end
+end
+end"""
+
 ENTRIES = {
     "init": "class K_{n}\ndef initialize\n@x = 1\ns{n}({depth})\n@x += 1\nend\nend\n",
     "missing": "class K_{n}\ndef method_missing(name)\ns{n}({depth})\n1 + 1\nend\nend\n",
@@ -94,7 +134,7 @@ def _function(number, nodes):
 
 
 def missing():
-    return None if shutil.which("ruby") else "ruby"
+    return None if shutil.which(COMMAND[0]) else COMMAND[0]
 
 
 def build(place, nodes, compiler):
@@ -103,13 +143,13 @@ def build(place, nodes, compiler):
         file.write(truth_graph.c_source(nodes, GLUE, C_CALLS, INIT))
     subprocess.run([*compiler, "-shared", "-fPIC", f"{place}/lib.c", "-o", f"{place}/libtruth.so"],
                    check=True)
-    text = [f'require "{place}/libtruth.so"',
+    text = ["require 'fiber'", f'require "{place}/libtruth.so"', TASKS,
             *(_function(number, nodes) for number, node in nodes.items() if node.letter == "s"),
             "def run", "s0(0) while true", "end", "Thread.new { run }", "puts 'READY'", "STDOUT.flush",
             "run", ""]
     with open(f"{place}/program.rb", "w", encoding="utf-8") as file:
         file.write("\n".join(text))
-    return [shutil.which("ruby"), f"{place}/program.rb"]
+    return [*COMMAND, f"{place}/program.rb"]
 
 
 def normal(name):

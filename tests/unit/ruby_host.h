@@ -65,8 +65,11 @@ static inline void walker__attach(const struct ruby_proc_rec *rec)
 
 /* Native frames of the next samples, innermost first. They lie behind what the walker writes. */
 #define NATIVES_AT 4096
-static __u64 native_ips[8];
+static __u64 native_ips[8], native_cfas[8];
 static __u32 n_native_ips;
+static __u64 native_rsp;   /* of the thread */
+static __u32 native_stop;  /* why there are no more */
+static __u32 native_flags; /* SAMPLE_COMPLETE: there are no more */
 
 /* A sample of a thread with this fs base, its Ruby frames in host.sample. */
 static inline void walker__run(uint32_t tgid, uint64_t fsbase)
@@ -86,8 +89,13 @@ static inline void walker__run(uint32_t tgid, uint64_t fsbase)
 	scratch->n_words = 0;
 	scratch->sample.n_kernel = NATIVES_AT;
 	scratch->sample.n_native = n_native_ips;
-	for (__u32 i = 0; i < n_native_ips; i++)
+	scratch->sample.stop = native_stop;
+	scratch->interrupted[UNWIND_REG_RSP] = native_rsp;
+	scratch->sample.flags = native_flags;
+	for (__u32 i = 0; i < n_native_ips; i++) {
 		scratch->words[NATIVES_AT + 2 * i] = native_ips[i];
+		scratch->words[NATIVES_AT + 2 * i + 1] = native_cfas[i];
+	}
 	host.task.thread.fsbase = fsbase;
 	walk_ruby(&ctx);
 }

@@ -404,6 +404,14 @@ static inline void resume_fiber(void)
 	make_fiber(ec - o->fiber_ec, 512);
 }
 
+/* Gives `ec` a machine stack of @bytes bytes that ends at @end. Returns its lowest address. */
+static inline uint64_t set_machine_stack(uint64_t end, uint64_t bytes)
+{
+	put(ec + o->ec_machine, end);
+	put(ec + o->ec_machine + 16, bytes);
+	return end - bytes;
+}
+
 #define STACK_WORDS 32768
 
 /* A thread that runs no Ruby frame, of versions_made_up[`nth`]. */

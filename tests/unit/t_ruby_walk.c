@@ -292,6 +292,155 @@ static void test_fibers(void)
 	ok(walked("|;main;resume", 0), "%s: back in the first", version);
 }
 
+/* The next samples have two native frames, whose CFAs are @inner and @outer. */
+static void set_natives(uint64_t inner, uint64_t outer, uint32_t stop, bool complete)
+{
+	n_native_ips = 2;
+	native_ips[0] = native_ips[1] = 0x1000;
+	native_cfas[0] = inner;
+	native_cfas[1] = outer;
+	native_stop = stop;
+	native_flags = complete ? SAMPLE_COMPLETE : 0;
+}
+
+/* A walk without a loss; `flags`: of the section, `complete`: of the native frames. A return to 0
+ * that the unwinder has counted is no loss where it is proven to be the end. */
+static bool judged(const char *want, uint32_t flags, bool complete)
+{
+	uint64_t before = counted(COUNT_ZERO_RETURN), less = complete && native_stop;
+	uint32_t seen;
+
+	run();
+	seen = host.sample.head.sections[0].flags;
+	if (seen != flags || counted(COUNT_ZERO_RETURN) != before - less)
+		tap__diag("%s: section %u, want %u", version, seen, flags);
+	return walked(want, complete ? SAMPLE_COMPLETE : 0) && seen == flags &&
+	       counted(COUNT_ZERO_RETURN) == before - less;
+}
+
+#define MACHINE_SIZE 8192
+#define PART	     256 /* of a stack */
+
+/* Where the native frames are on no stack of `ec`. */
+static void test_another_stack(uint64_t cfa)
+{
+	set_natives(cfa - PART, cfa, COUNT_NO_RULE, false);
+	ok(judged("|;main/|;inner", SECTION_INFERRED, false), "%s: natives of somewhere else",
+	   version);
+	set_natives(cfa - PART, cfa, COUNT_ZERO_RETURN, false);
+	ok(loses(COUNT_WALK_FIBER, 1, "", BROKEN), "%s: natives of another coroutine", version);
+	set_natives(cfa - PART, cfa, 0, true);
+	ok(loses(COUNT_WALK_FIBER, 1, "", BROKEN | SAMPLE_COMPLETE),
+	   "%s: natives of the native thread's stack", version);
+}
+
+/* A fiber's frames are those of its own machine stack, which ends where its VM stack begins. */
+static void test_fiber_stack(void)
+{
+	uint64_t base, end;
+
+	reset(nth);
+	enter("main");
+	set_machine_stack(make(MACHINE_SIZE) + MACHINE_SIZE, MACHINE_SIZE);
+	resume_fiber();
+	enter("inner");
+	end = get(ec);
+	base = set_machine_stack(end, MACHINE_SIZE + end % 4096);
+	set_natives(base + PART, end & ~15ULL, COUNT_ZERO_RETURN, false);
+	ok(judged("|;main/|;inner", SECTION_WHOLE, true), "%s: a fiber's whole stack", version);
+	set_natives(base + PART, base + 2 * PART, COUNT_NO_RULE, false);
+	ok(judged("|;main/|;inner", 0, false), "%s: a part of it", version);
+	set_natives(base + PART, base + 2 * PART, COUNT_ZERO_RETURN, false);
+	ok(judged("|;main/|;inner", 0, false), "%s: a part that ends at a 0", version);
+	native_rsp = base + PART;
+	set_natives(base + 2 * PART, 0, COUNT_NO_RULE, false);
+	ok(judged("|;main/|;inner", 0, false), "%s: a part whose end is unknown", version);
+	set_natives(base + PART, base - PART, 0, true);
+	ok(loses(COUNT_WALK_FIBER, 1, "", BROKEN | SAMPLE_COMPLETE), "%s: another end", version);
+	native_rsp = 0;
+	test_another_stack(base - PART);
+	n_native_ips = 0;
+	native_stop = COUNT_NO_MAPPINGS;
+	native_flags = 0;
+	ok(judged("|;main/|;inner", SECTION_INFERRED, false), "%s: no native frame", version);
+	native_rsp = base + PART;
+	ok(judged("|;main/|;inner", 0, false), "%s: the same, and rsp is in the stack", version);
+	native_rsp = 0;
+}
+
+/* A fiber that no other one waits for: it was transferred to, or it yields. */
+static void test_lone_fiber(void)
+{
+	uint64_t base, end;
+
+	reset(nth);
+	make_fiber(0, 512);
+	enter("inner");
+	end = get(ec);
+	base = set_machine_stack(end, MACHINE_SIZE + end % 4096);
+	set_natives(base + PART, end & ~15ULL, COUNT_ZERO_RETURN, false);
+	ok(judged("|;inner", SECTION_WHOLE, true), "%s: a fiber that was transferred to", version);
+	call_c("yield");
+	ok(loses(COUNT_FIBER_ALONE, 1, "|;inner;yield", 0), "%s: one that may yield", version);
+}
+
+/* Threads that share native threads, such as those of ractors: the machine stack is behind the VM
+ * stack and a guard page. */
+static void test_shared_thread(void)
+{
+	uint64_t base, end;
+
+	reset(nth);
+	enter("main");
+	base = get(ec) + 8 * get(ec + 8) + 4096;
+	end = base + MACHINE_SIZE - 16;
+	set_machine_stack(end, MACHINE_SIZE - 16);
+	set_natives(base + PART, end & ~15ULL, COUNT_ZERO_RETURN, false);
+	ok(judged("|;main", SECTION_WHOLE, true), "%s: the whole stack of a ractor", version);
+	set_natives(base + PART, base + 2 * PART, COUNT_NO_RULE, false);
+	ok(judged("|;main", 0, false), "%s: a part of it", version);
+	set_natives(base - 2 * PART, base - PART, COUNT_ZERO_RETURN, false);
+	ok(loses(COUNT_WALK_FIBER, 1, "", BROKEN), "%s: natives of another thread", version);
+}
+
+static void test_native_thread(void)
+{
+	uint64_t base, end;
+
+	reset(nth);
+	enter("main");
+	base = make(MACHINE_SIZE);
+	end = base + MACHINE_SIZE;
+	set_machine_stack(end, MACHINE_SIZE);
+	set_natives(base + PART, base + 2 * PART, COUNT_NO_RULE, false);
+	ok(judged("|;main", 0, false), "%s: a part of a native thread's stack", version);
+	set_natives(base + PART, end + PART, 0, true);
+	ok(judged("|;main", 0, true), "%s: all of it, beyond what Ruby knows", version);
+	set_natives(base + PART, end, COUNT_ZERO_RETURN, false);
+	ok(judged("|;main", 0, false), "%s: a 0 at its end is no coroutine's", version);
+	set_natives(base - 2 * PART, base - PART, COUNT_ZERO_RETURN, false);
+	ok(judged("|;main/", SECTION_INFERRED, false), "%s: natives of a coroutine", version);
+	set_natives(base - 2 * PART, base - PART, COUNT_NO_RULE, false);
+	ok(judged("|;main", SECTION_INFERRED, false), "%s: natives of somewhere else", version);
+	end = get(ec); /* up to 3.1 the VM stack is in the machine stack */
+	base = set_machine_stack(end, MACHINE_SIZE + end % 4096 + 16);
+	set_natives(base + PART, end + PART, 0, true);
+	ok(judged("|;main", 0, true), "%s: a native thread's that ends like a fiber's", version);
+	set_machine_stack(end, 0);
+	ok(judged("|;main", 0, true), "%s: a stack whose size is unknown", version);
+	set_natives(base - 2 * PART, base - PART, COUNT_ZERO_RETURN, false);
+	ok(judged("|;main", SECTION_INFERRED, false), "%s: the same, with a return to 0", version);
+}
+
+static void test_machine_stacks(void)
+{
+	test_fiber_stack();
+	test_lone_fiber();
+	test_shared_thread();
+	test_native_thread();
+	n_native_ips = native_stop = native_flags = 0;
+}
+
 static void test_many_fibers(void)
 {
 	char want[1024] = "|;f";
@@ -488,6 +637,8 @@ int main(void)
 			test_fibers();
 		}
 		fiber_shift = 0;
+		if (o->ec_machine)
+			test_machine_stacks();
 		test_many_fibers();
 		test_garbage();
 		test_state();
