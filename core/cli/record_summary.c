@@ -13,6 +13,7 @@
 #include "core/elf/debug_missing.h"
 #include "core/out/out_common.h"
 #include "core/profile/nameless.h"
+#include "core/target/images.h"
 
 #define TEXT_BYTES 256
 
@@ -276,21 +277,44 @@ static void print_fetched(const struct fetched_names_stats *fetched)
 #define NAMELESS_SAMPLES 100 /* with fewer samples a share is unreliable */
 #define NAMELESS_PERCENT 5
 
-/* Prints the share of unnamed code, from counts of the recording; reads and runs nothing. */
+#define NAMELESS_BYTES (SESSION_NAMELESS_FILES * 160)
+
+/* Appends the file name of @image with its build ID, by which debug servers find its symbols. */
+static void put_nameless(const struct image *image, char *text)
+{
+	const struct elf_file *file = image->file;
+	const char *slash = strrchr(file->path, '/');
+	size_t n = strlen(text);
+
+	n += snprintf(text + n, NAMELESS_BYTES - n, "%s%.60s (", n ? ", " : "",
+		      slash ? slash + 1 : file->path);
+	n += snprintf(text + n, NAMELESS_BYTES - n,
+		      file->build_id_len ? "build ID " : "no build ID");
+	for (size_t i = 0; i < file->build_id_len; i++)
+		n += snprintf(text + n, NAMELESS_BYTES - n, "%02x", file->build_id[i]);
+	snprintf(text + n, NAMELESS_BYTES - n, ")");
+}
+
+/* Prints the share of unnamed code from the recording's counts; reads and runs nothing. */
 static void print_nameless(const struct session_opts *opts, const struct session_summary *summary)
 {
 	const struct session_nameless *nameless = &summary->nameless;
-	const char *slash = strrchr(nameless->file, '/');
 	uint64_t percent = nameless->addresses ? 100 * nameless->nameless / nameless->addresses : 0;
+	char files[NAMELESS_BYTES] = "";
+	bool has_build_id = false;
 
 	if (opts->rotation.seconds > 0 || summary->stats->samples < NAMELESS_SAMPLES ||
 	    percent < NAMELESS_PERCENT)
 		return;
+	for (size_t i = 0; i < SESSION_NAMELESS_FILES && nameless->images[i]; i++) {
+		put_nameless(nameless->images[i], files);
+		has_build_id |= nameless->images[i]->file->build_id_len > 0;
+	}
 	escape__line(stderr,
 		     "braid report names %" PRIu64 " %% of native code by offset, most of it in "
-		     "%.60s: %s",
-		     percent, slash ? slash + 1 : nameless->file,
-		     nameless__advice(summary->stats->fetched.asked > 0, nameless->has_build_id));
+		     "%s: %s",
+		     percent, files,
+		     nameless__advice(summary->stats->fetched.asked > 0, has_build_id));
 }
 
 static void print_tableless(const struct session_summary *summary)

@@ -39,7 +39,7 @@ const char *nameless__advice(bool asked, bool has_build_id)
 	return asked ? "debug servers have no symbols of it; debug files below /usr/lib/debug "
 		       "help, "
 		       "such as those of a -dbgsym package"
-		     : "install its -dbgsym or -dbg package, or set DEBUGINFOD_URLS, before "
+		     : "install the -dbgsym or -dbg package, or set DEBUGINFOD_URLS, before "
 		       "recording";
 }
 

@@ -104,19 +104,30 @@ int session__write_asked(struct session *session, struct err *err)
 	return recording__meta(session->output.recording, META_SYMBOLS_ASKED, asked, err);
 }
 
+static void insert_nameless(struct session_nameless *nameless, const struct image *image)
+{
+	for (size_t i = 0; image && i < SESSION_NAMELESS_FILES; i++) {
+		const struct image *there = nameless->images[i];
+
+		if (there && there->nameless >= image->nameless)
+			continue;
+		nameless->images[i] = image;
+		image = there;
+	}
+}
+
 void session__find_nameless(const struct session *session, struct session_nameless *ret)
 {
-	const struct image *image, *most = NULL;
+	const struct image *image, *first = images__first(session->code.images);
 
 	*ret = (struct session_nameless) {};
-	for (image = images__first(session->code.images); image; image = image->next) {
+	for (image = first; image; image = image->next) {
 		ret->addresses += image->places;
 		ret->nameless += image->nameless;
-		if (image->nameless > (most ? most->nameless : 0))
-			most = image;
 	}
-	ret->file = most ? most->file->path : "";
-	ret->has_build_id = most && most->file->build_id_len > 0;
+	for (image = first; image; image = image->next)
+		if (image->nameless && image->nameless >= ret->nameless / 10)
+			insert_nameless(ret, image);
 }
 
 static void raw_counters(const struct session *session, uint64_t ret_counters[COUNTERS_N])

@@ -95,11 +95,14 @@ enum session_end {
 	SESSION_EXCEEDED, /* calls cannot be counted any more: --max-overhead */
 };
 
+#define SESSION_NAMELESS_FILES 3
+
 /* Native code addresses in stacks, by how they are named. */
 struct session_nameless {
 	uint64_t addresses, nameless; /* all; those of functions that no symbol names */
-	const char *file;	      /* with the most nameless ones; "": none */
-	bool has_build_id;	      /* that file */
+	const struct image *images[SESSION_NAMELESS_FILES]; /* borrowed; those with a tenth of the
+							       nameless ones and more, most
+							       first; NULL: no more */
 };
 
 /* The word that --unwind takes for an enum unwind_mode; NULL: there is no such mode. */

@@ -164,6 +164,14 @@ installed = dumps.Dump(gate.run("unshare", "--mount", "sh", "-c", inside, "sh", 
 equal(own_frames(installed, program.pid)[:3], NAMED, "a debug file below /usr/lib/debug",
       installed.result.err)
 
+spinning = gate.start(path("stripped"), "spins")
+gate.wait_line(spinning, "ready")
+advised = gate.braid("record", "-F", "999", "-d", "1", "-p", spinning.pid, "-o", path("advice.db"),
+                     env=dict(os.environ, DEBUGINFOD_URLS="")).err
+spinning.kill()
+equal(re.findall(r"by offset, most of it in stripped \(build ID (\w+)\): install .*DEBUGINFOD_URLS", advised), [build_id],
+      "record names the file without symbols, its build ID and where symbols come from", advised)
+
 if shutil.which("debuginfod"):
     url = real_server(build_id)
     env = environment(url, "real")

@@ -74,7 +74,7 @@ def in_root(root, *command):
 
 def check_advice(root, record, err):
     """Debian's interpreter is stripped: what braid advises gives the names."""
-    advised = re.search(r"by offset, most of it in (python3\.\d+): install its -dbgsym or -dbg package", err)
+    advised = re.search(r"by offset, most of it in (python3\.\d+) \(build ID [0-9a-f]+\): install the -dbgsym or -dbg package", err)
     status, out, _ = in_root(root, "apt-get", "install", "-q", "-y", "--no-install-recommends",
                              advised[1] + "-dbg" if advised else "none")
     equal(status, 0, "it says which file lacks symbols, and which package to look for", err, out[-500:])

@@ -75,7 +75,7 @@ int main(void)
 	profile__add(profile, stack, 5, 3);
 	profile__add(profile, stack, 1, 1);
 	is_str(note(),
-	       "30 % of native frames have no symbol, most of them in libzebra: install its "
+	       "30 % of native frames have no symbol, most of them in libzebra: install the "
 	       "-dbgsym or -dbg package, or set DEBUGINFOD_URLS, before recording",
 	       "3 of 4 + 3 + 3, in samples; kernel, inlined and compiled code do not count");
 	recorded->symbols_asked = true;
@@ -93,7 +93,7 @@ int main(void)
 	stack[0] = code(KIND_NATIVE, "[zebra+0x10]", "\033[31mz\xff");
 	profile__add(profile, stack, 1, 1);
 	is_str(note(),
-	       "100 % of native frames have no symbol, most of them in ?[31mz?: install its "
+	       "100 % of native frames have no symbol, most of them in ?[31mz?: install the "
 	       "-dbgsym or -dbg package, or set DEBUGINFOD_URLS, before recording",
 	       "a hostile file name");
 	test_build_id();
