@@ -189,9 +189,9 @@ __weak __noinline int epilogue__rule(struct unwind_state *u, int checks, int wit
 	rule->reg = state->by_rbp ? UNWIND_REG_RBP : UNWIND_REG_RSP;
 	rule->cfa_off = state->sp + 8;
 	if (state->has_rbp)
-		rule->rbp_words = -((__u32)(rule->cfa_off - state->rbp_at) >> 3);
+		rule->fp_words = -((__u32)(rule->cfa_off - state->rbp_at) >> 3);
 	if (state->has_rbx)
-		rule->rbx_words = -((__u32)(rule->cfa_off - state->rbx_at) >> 3);
+		rule->aux_words = -((__u32)(rule->cfa_off - state->rbx_at) >> 3);
 	return 1;
 }
 
@@ -277,14 +277,14 @@ __weak __noinline int prologue__rule(struct unwind_state *u)
 	    !stack__read(u, u->sp) && u->value == u->rbp && !stack__read(u, u->sp + 8)) {
 		returns = u->value;
 		u->rule.cfa_off = 16;
-		u->rule.rbp_words = -2;
+		u->rule.fp_words = -2;
 		goto check;
 	}
 	if (stack__read(u, u->sp))
 		return 0;
 	returns = u->value;
 	u->rule.cfa_off = 8;
-	u->rule.rbp_words = UNWIND_WORDS_SAME;
+	u->rule.fp_words = UNWIND_WORDS_SAME;
 	if (code && code__has_left(u))
 		goto check;
 	code = code ? code__behind_endbr(u) : 0;
@@ -466,8 +466,8 @@ static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, in
 	}
 	rule->reg = UNWIND_REG_RBP;
 	rule->cfa_off = 16;
-	rule->rbp_words = -2;
-	rule->rbx_words = UNWIND_WORDS_LOST;
+	rule->fp_words = -2;
+	rule->aux_words = UNWIND_WORDS_LOST;
 	return 0;
 }
 

@@ -19,13 +19,13 @@
 
 /* --- rules --- */
 
-static __always_inline void rule__set(struct unwind_state *u, __u32 reg, int cfa_off, int rbp_words)
+static __always_inline void rule__set(struct unwind_state *u, __u32 reg, int cfa_off, int fp_words)
 {
 	u->rule.kind = UNWIND_REG;
 	u->rule.reg = reg;
 	u->rule.cfa_off = cfa_off;
-	u->rule.rbp_words = rbp_words;
-	u->rule.rbx_words = UNWIND_WORDS_LOST; /* Java code saves no register for its caller */
+	u->rule.fp_words = fp_words;
+	u->rule.aux_words = UNWIND_WORDS_LOST; /* Java code saves no register for its caller */
 }
 
 /* Does @pc lie in the code cache? Global, so that the verifier checks it once. */

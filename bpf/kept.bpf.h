@@ -282,11 +282,11 @@ __noinline int kept__leave(struct scratch *scratch, int failed)
 		frame->flags |= KEPT_OUTERMOST;
 		return 0;
 	}
-	rbp_at = kept__saved_at(frame, rule->rbp_words, rule->flags & UNWIND_RBP_AT_RBP);
-	rbx_at = kept__saved_at(frame, rule->rbx_words, rule->flags & UNWIND_RBX_AT_RBP);
+	rbp_at = kept__saved_at(frame, rule->fp_words, rule->flags & UNWIND_FP_AT_FP);
+	rbx_at = kept__saved_at(frame, rule->aux_words, rule->flags & UNWIND_AUX_AT_FP);
 	if (!kept__is_near(rbp_at) || !kept__is_near(rbx_at) ||
-	    (!rbp_at && rule->flags & UNWIND_RBP_AT_RBP) ||
-	    (!rbx_at && rule->flags & UNWIND_RBX_AT_RBP))
+	    (!rbp_at && rule->flags & UNWIND_FP_AT_FP) ||
+	    (!rbx_at && rule->flags & UNWIND_AUX_AT_FP))
 		frame->flags = 0;
 	frame->rbp_at = (__s32)rbp_at;
 	frame->rbx_at = (__s32)rbx_at;

@@ -129,9 +129,9 @@ static __always_inline int jit__rule(struct unwind_state *u)
 		return 0;
 	u->rule.cfa_off = 8 * words;
 	if (words > SHIM_SAVED)
-		u->rule.rbx_words = -(SHIM_SAVED + 1);
+		u->rule.aux_words = -(SHIM_SAVED + 1);
 	if (words > SHIM_SAVED + 2 && (u->rbp_lost || !is_loops_rbp(u->rbp, u->sp + 8 * words)))
-		u->rule.rbp_words = -(SHIM_SAVED + 3);
+		u->rule.fp_words = -(SHIM_SAVED + 3);
 	return 1;
 }
 

@@ -64,11 +64,11 @@ static __always_inline int yjit__rule(struct unwind_state *u, struct ruby_proc_r
 	rule->reg = UNWIND_REG_RSP;
 	rule->cfa_off = 8 * words;
 	if (u->rbp == u->sp + 8 * words - 16) { /* with frame pointers */
-		rule->rbp_words = -2;
+		rule->fp_words = -2;
 		saved += 2;
 	}
 	if (words > saved)
-		rule->rbx_words = -(saved + 1);
+		rule->aux_words = -(saved + 1);
 	return TABLELESS_RULE;
 }
 

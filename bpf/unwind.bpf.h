@@ -514,18 +514,18 @@ __noinline int unwind__to_caller(struct unwind_state *u)
 			return COUNT_HIDDEN_PC;
 	}
 	u->exact = u->leaf = 0;
-	if (rule->rbp_words == UNWIND_WORDS_LOST)
+	if (rule->fp_words == UNWIND_WORDS_LOST)
 		unwind__lose_rbp(u);
 	else
-		rbp_saved = unwind__saved(u, rbp, rule->rbp_words, rule->flags & UNWIND_RBP_AT_RBP);
+		rbp_saved = unwind__saved(u, rbp, rule->fp_words, rule->flags & UNWIND_FP_AT_FP);
 	if (rbp_saved > 0) {
 		u->rbp = u->value;
 		u->rbp_lost = 0;
 	}
-	if (rule->rbx_words == UNWIND_WORDS_LOST)
+	if (rule->aux_words == UNWIND_WORDS_LOST)
 		unwind__lose_rbx(u);
 	else
-		rbx_saved = unwind__saved(u, rbp, rule->rbx_words, rule->flags & UNWIND_RBX_AT_RBP);
+		rbx_saved = unwind__saved(u, rbp, rule->aux_words, rule->flags & UNWIND_AUX_AT_FP);
 	if (rbx_saved > 0) {
 		u->rbx = u->value;
 		u->rbx_lost = 0;

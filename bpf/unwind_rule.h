@@ -2,25 +2,14 @@
 #ifndef BRAID_UNWIND_RULE_H
 #define BRAID_UNWIND_RULE_H
 
+#include "bpf/arch/arch.h"
+
 /* How one native frame is left: shared by the kernel half, which runs the rules, and by the table
- * builder, which compiles them from call frame information. Register numbers are DWARF's for
- * x86-64 (System V ABI AMD64, figure 3.36): rax 0, rdx 1, rcx 2, rbx 3, rsi 4, rdi 5, rbp 6,
- * rsp 7, r8..r15 8..15, return address 16. */
-
-#define UNWIND_REG_RAX 0
-#define UNWIND_REG_RDX 1
-#define UNWIND_REG_RBX 3
-#define UNWIND_REG_RSI 4
-#define UNWIND_REG_RDI 5
-#define UNWIND_REG_RBP 6
-#define UNWIND_REG_RSP 7
-#define UNWIND_REG_R13 13
-#define UNWIND_REG_R15 15
-#define UNWIND_REG_PC  16
-#define UNWIND_REGS    17
-
-/* The number of a register in instructions, from 0 to 15, as one of DWARF's. */
-#define UNWIND_REG_OF_X86(n) ((n) < 8 ? 0x54673120U >> 4 * ((n)&7) & 7 : (n))
+ * builder, which compiles them from call frame information.
+ *
+ * A rule follows two registers of the caller: `fp`, the frame pointer (x86-64: rbp, arm64: x29),
+ * and `aux`, the one other register that rules of outer frames need (x86-64: rbx, arm64: the link
+ * register, in which a call leaves the return address). */
 
 enum unwind_kind {
 	UNWIND_NONE = 0, /* no table covers this pc */
@@ -47,13 +36,13 @@ enum unwind_kind {
 #define KEEPS_CALLERS  2 /* code behind a call always has its frame in rbp */
 #define KEEPS_LEAVES   4 /* so has all code, between the prologue and the epilogue */
 
-/* A saved register lies at CFA + 8*words, or with the flag at rbp + 8*words. */
+/* A saved register lies at CFA + 8*words, or with the flag at fp + 8*words. */
 #define UNWIND_WORDS_SAME 0	   /* not saved: still in the register */
 #define UNWIND_WORDS_LOST (-32768) /* its value is gone */
 
-/* The flag wins over WORDS_SAME (rbp + 0 is a place), WORDS_LOST over the flag. */
-#define UNWIND_RBP_AT_RBP 1 /* flags */
-#define UNWIND_RBX_AT_RBP 2
+/* The flag wins over WORDS_SAME (fp + 0 is a place), WORDS_LOST over the flag. */
+#define UNWIND_FP_AT_FP	 1 /* flags */
+#define UNWIND_AUX_AT_FP 2
 
 /* Of threads that switch between stacks by themselves.
  *
@@ -82,8 +71,8 @@ struct unwind_rule {
 	unsigned char pad;
 	int cfa_off;
 	int cfa_add;
-	short rbp_words;
-	short rbx_words;
+	short fp_words;
+	short aux_words;
 };
 _Static_assert(sizeof(struct unwind_rule) == 16, "four words of a table");
 

@@ -30,8 +30,8 @@ static void oracle__differ(struct oracle_result *result, uint64_t vaddr,
 	if (result->n_differ++ >= ORACLE_DIFFS_MAX)
 		return;
 	printf("# %#" PRIx64 ": kind %d reg %d off %d add %d rbp %d rbx %d flags %d, want %s\n",
-	       vaddr, got->kind, got->reg, got->cfa_off, got->cfa_add, got->rbp_words,
-	       got->rbx_words, got->flags, want);
+	       vaddr, got->kind, got->reg, got->cfa_off, got->cfa_add, got->fp_words,
+	       got->aux_words, got->flags, want);
 }
 
 /* --- readelf --- */
@@ -118,8 +118,8 @@ static bool oracle__row_matches(const struct oracle_readelf *o, char *cells[], s
 	if (!oracle__cfa_matches(cells[0], rule))
 		return false;
 	return rule->kind == UNWIND_UNSUPPORTED ||
-	       (oracle__saved_matches(rbp, rule->rbp_words, rule->flags & UNWIND_RBP_AT_RBP) &&
-		oracle__saved_matches(rbx, rule->rbx_words, rule->flags & UNWIND_RBX_AT_RBP));
+	       (oracle__saved_matches(rbp, rule->fp_words, rule->flags & UNWIND_FP_AT_FP) &&
+		oracle__saved_matches(rbx, rule->aux_words, rule->flags & UNWIND_AUX_AT_FP));
 }
 
 static size_t oracle__split(char *line, char *ret_cells[ORACLE_COLUMNS])
@@ -363,10 +363,10 @@ static bool oracle__libdw_matches(Dwarf_Frame *frame, uint64_t pc, const struct 
 	if (rule->kind != UNWIND_REG && rule->kind != UNWIND_DEREF && rule->kind != UNWIND_PLT)
 		return false;
 	return oracle__rule_cfa(rule, pc) == cfa &&
-	       oracle__libdw_saved(frame, UNWIND_REG_RBP, pc, cfa, rule->rbp_words,
-				   rule->flags & UNWIND_RBP_AT_RBP) &&
-	       oracle__libdw_saved(frame, UNWIND_REG_RBX, pc, cfa, rule->rbx_words,
-				   rule->flags & UNWIND_RBX_AT_RBP);
+	       oracle__libdw_saved(frame, UNWIND_REG_RBP, pc, cfa, rule->fp_words,
+				   rule->flags & UNWIND_FP_AT_FP) &&
+	       oracle__libdw_saved(frame, UNWIND_REG_RBX, pc, cfa, rule->aux_words,
+				   rule->flags & UNWIND_AUX_AT_FP);
 }
 
 static bool oracle__is_padding(const struct oracle_libdw *o, uint64_t vaddr)

@@ -162,12 +162,12 @@ static void set_saved(struct run *p, uint64_t reg, enum saved saved, int64_t off
 
 	switch (reg) {
 	case UNWIND_REG_RBP:
-		rule->rbp_words = to_words(saved, off);
-		set_flag(rule, UNWIND_RBP_AT_RBP, saved, rule->rbp_words);
+		rule->fp_words = to_words(saved, off);
+		set_flag(rule, UNWIND_FP_AT_FP, saved, rule->fp_words);
 		break;
 	case UNWIND_REG_RBX:
-		rule->rbx_words = to_words(saved, off);
-		set_flag(rule, UNWIND_RBX_AT_RBP, saved, rule->rbx_words);
+		rule->aux_words = to_words(saved, off);
+		set_flag(rule, UNWIND_AUX_AT_FP, saved, rule->aux_words);
 		break;
 	case UNWIND_REG_RSP:
 		p->now.rsp_moved = saved != SAVED_SAME;
@@ -197,12 +197,12 @@ static void restore_initial(struct run *p, uint64_t reg)
 
 	switch (reg) {
 	case UNWIND_REG_RBP:
-		rule->rbp_words = initial->rule.rbp_words;
-		flag = UNWIND_RBP_AT_RBP;
+		rule->fp_words = initial->rule.fp_words;
+		flag = UNWIND_FP_AT_FP;
 		break;
 	case UNWIND_REG_RBX:
-		rule->rbx_words = initial->rule.rbx_words;
-		flag = UNWIND_RBX_AT_RBP;
+		rule->aux_words = initial->rule.aux_words;
+		flag = UNWIND_AUX_AT_FP;
 		break;
 	case UNWIND_REG_RSP:
 		p->now.rsp_moved = initial->rsp_moved;

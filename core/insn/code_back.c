@@ -67,8 +67,8 @@ static struct code_back from_rule(const struct unwind_rule *rule)
 	if (rule->kind != UNWIND_REG ||
 	    (rule->reg != UNWIND_REG_RSP && rule->reg != UNWIND_REG_RBP))
 		return unknown;
-	ret.rbp_at = rule->flags & UNWIND_RBP_AT_RBP ? CODE_GONE : distance_of(rule->rbp_words);
-	ret.rbx_at = rule->flags & UNWIND_RBX_AT_RBP ? CODE_GONE : distance_of(rule->rbx_words);
+	ret.rbp_at = rule->flags & UNWIND_FP_AT_FP ? CODE_GONE : distance_of(rule->fp_words);
+	ret.rbx_at = rule->flags & UNWIND_AUX_AT_FP ? CODE_GONE : distance_of(rule->aux_words);
 	return ret;
 }
 
@@ -512,8 +512,8 @@ struct unwind_rule code_back__rule(const struct code_back *back)
 				    .reg = back->reg,
 				    .cfa_off = back->deref ? back->at : back->off,
 				    .cfa_add = back->deref ? back->off : 0,
-				    .rbp_words = code_state__words(back->rbp_at),
-				    .rbx_words = code_state__words(back->rbx_at) };
+				    .fp_words = code_state__words(back->rbp_at),
+				    .aux_words = code_state__words(back->rbx_at) };
 
 	if (back->seen != CODE_BACK_KNOWN || back->reg >= UNWIND_REG_PC)
 		return (struct unwind_rule) { .kind = UNWIND_NONE };

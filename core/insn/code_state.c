@@ -302,8 +302,8 @@ struct unwind_rule code_state__rule(const struct code_state *state)
 	struct unwind_rule rule = { .kind = UNWIND_REG,
 				    .reg = UNWIND_REG_RSP,
 				    .cfa_off = state->depth,
-				    .rbp_words = code_state__words(state->rbp_at),
-				    .rbx_words = code_state__words(state->rbx_at) };
+				    .fp_words = code_state__words(state->rbp_at),
+				    .aux_words = code_state__words(state->rbx_at) };
 
 	if (state->is_last)
 		return (struct unwind_rule) { .kind = UNWIND_END, .reg = UNWIND_REG_RSP };

@@ -48,8 +48,8 @@ static struct unwind_rule rule_of(int32_t bytes, uint8_t kind)
 		rule = (struct unwind_rule) { .kind = kind,
 					      .reg = UNWIND_REG_RSP,
 					      .cfa_off = bytes + 8,
-					      .rbp_words = UNWIND_WORDS_LOST,
-					      .rbx_words = UNWIND_WORDS_LOST };
+					      .fp_words = UNWIND_WORDS_LOST,
+					      .aux_words = UNWIND_WORDS_LOST };
 	return rule;
 }
 

@@ -149,8 +149,8 @@ static struct unwind_rule to_stack(const struct go_places *places, uint32_t hop,
 				      .reg = 3,
 				      .cfa_off = places->g_at,
 				      .cfa_add = G_M | hop << 8 | last << 16 | words << 24,
-				      .rbp_words = UNWIND_WORDS_LOST,
-				      .rbx_words = UNWIND_WORDS_LOST };
+				      .fp_words = UNWIND_WORDS_LOST,
+				      .aux_words = UNWIND_WORDS_LOST };
 }
 
 /* One part of the function, up to its end if `end` is 0. */
@@ -209,16 +209,16 @@ static size_t of_asmcgocall(const struct code *code, const struct go_table *tabl
 	uint32_t words = stack_words(table, function, start);
 	struct unwind_rule rule = { .kind = UNWIND_RESUME,
 				    .cfa_add = words << 24,
-				    .rbp_words = UNWIND_WORDS_LOST,
-				    .rbx_words = UNWIND_WORDS_LOST };
+				    .fp_words = UNWIND_WORDS_LOST,
+				    .aux_words = UNWIND_WORDS_LOST };
 
 	struct unwind_rule in_rdx = { .kind = BEHIND(code, 0, "\x48\x89\xe2") /* mov %rsp,%rdx */
 						      ? UNWIND_REG
 						      : UNWIND_UNSUPPORTED,
 				      .reg = UNWIND_REG_RDX,
 				      .cfa_off = 8 * (int)words,
-				      .rbp_words = UNWIND_WORDS_LOST,
-				      .rbx_words = UNWIND_WORDS_LOST };
+				      .fp_words = UNWIND_WORDS_LOST,
+				      .aux_words = UNWIND_WORDS_LOST };
 
 	goroutine = start ? BEHIND(code, start, "\x48\x89\x7c\x24") : 0; /* mov %rdi,N(%rsp) */
 	saved = goroutine ? BEHIND(code, goroutine, "\x48\x29\xd7") : 0; /* sub %rdx,%rdi */
@@ -265,8 +265,8 @@ static size_t of_cgocallback(const struct code *code, const struct go_table *tab
 				   .reg = UNWIND_REG_RSP,
 				   .flags = UNWIND_CHAINED,
 				   .cfa_off = 8 * (int)words,
-				   .rbp_words = UNWIND_WORDS_LOST,
-				   .rbx_words = UNWIND_WORDS_LOST };
+				   .fp_words = UNWIND_WORDS_LOST,
+				   .aux_words = UNWIND_WORDS_LOST };
 	size_t n = 0;
 
 	if (!start)

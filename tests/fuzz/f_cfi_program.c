@@ -20,7 +20,7 @@ static int add_range(void *ctx, uint64_t start, uint64_t end, const struct unwin
 	if (start != seen->end || end <= start)
 		abort(); /* ranges are adjacent and not empty */
 	seen->end = end;
-	seen->saved += rule->kind == UNWIND_REG && rule->rbp_words == -2;
+	seen->saved += rule->kind == UNWIND_REG && rule->fp_words == -2;
 	return 0;
 }
 

@@ -55,8 +55,8 @@ static void print_rule(const struct unwind_rule *rule)
 		printf(" %s%+d", reg_name(rule->reg), rule->cfa_off);
 	if (rule->kind == UNWIND_LINK)
 		printf(" to %s", reg_name(rule->cfa_add));
-	print_saved("rbp", rule->rbp_words, rule->flags & UNWIND_RBP_AT_RBP);
-	print_saved("rbx", rule->rbx_words, rule->flags & UNWIND_RBX_AT_RBP);
+	print_saved("rbp", rule->fp_words, rule->flags & UNWIND_FP_AT_FP);
+	print_saved("rbx", rule->aux_words, rule->flags & UNWIND_AUX_AT_FP);
 	putchar('\n');
 }
 

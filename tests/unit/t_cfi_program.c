@@ -197,8 +197,8 @@ static int add_range(void *ctx, uint64_t start, uint64_t end, const struct unwin
 			 rule->cfa_off);
 	text->len += snprintf(text->text + text->len, sizeof(text->text) - text->len,
 			      "[%" PRIx64 "-%" PRIx64 " %s", start - START, end - START, cfa);
-	add(text, "rbp", rule->rbp_words, rule->flags & UNWIND_RBP_AT_RBP);
-	add(text, "rbx", rule->rbx_words, rule->flags & UNWIND_RBX_AT_RBP);
+	add(text, "rbp", rule->fp_words, rule->flags & UNWIND_FP_AT_FP);
+	add(text, "rbx", rule->aux_words, rule->flags & UNWIND_AUX_AT_FP);
 	text->len += snprintf(text->text + text->len, sizeof(text->text) - text->len, "]");
 	if (start != text->at || end <= start || end > END)
 		strcpy(text->text, "ranges do not adjoin");

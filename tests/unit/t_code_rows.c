@@ -171,22 +171,22 @@ static void check(const struct elf_file *file, const struct unwind_table *table,
 		got = unwind_table__find(table, vaddr);
 	if (!ok(got && !memcmp(got, &want, sizeof(want)), "%s", symbol) && got)
 		tap__diag("kind %u reg %u off %d add %d rbp %d rbx %d", got->kind, got->reg,
-			  got->cfa_off, got->cfa_add, got->rbp_words, got->rbx_words);
+			  got->cfa_off, got->cfa_add, got->fp_words, got->aux_words);
 }
 
-static struct unwind_rule by(uint8_t reg, int cfa_off, short rbp_words, short rbx_words)
+static struct unwind_rule by(uint8_t reg, int cfa_off, short fp_words, short aux_words)
 {
 	return (struct unwind_rule) { .kind = UNWIND_REG,
 				      .reg = reg,
 				      .cfa_off = cfa_off,
-				      .rbp_words = rbp_words,
-				      .rbx_words = rbx_words };
+				      .fp_words = fp_words,
+				      .aux_words = aux_words };
 }
 
 /* The stack pointer of behind `push %rbp` is a word of the stack. */
-static struct unwind_rule kept(int cfa_off, short rbx_words)
+static struct unwind_rule kept(int cfa_off, short aux_words)
 {
-	struct unwind_rule rule = by(UNWIND_REG_RSP, cfa_off, -2, rbx_words);
+	struct unwind_rule rule = by(UNWIND_REG_RSP, cfa_off, -2, aux_words);
 
 	rule.kind = UNWIND_DEREF;
 	rule.cfa_add = 16;

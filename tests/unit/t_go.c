@@ -89,7 +89,7 @@ static void test_assembly(const struct elf_file *file, const struct go_table *ta
 			const struct unwind_rule *rule = unwind_table__find(&own, at);
 
 			if (go_function__is(&function, "crosscall2") && rule->cfa_off == 80)
-				saved += rule->rbp_words == -2 && rule->rbx_words == -7;
+				saved += rule->fp_words == -2 && rule->aux_words == -7;
 			if (go_function__is(&function, "runtime.sigfwd"))
 				aligned += rule->kind == UNWIND_REG && rule->reg == UNWIND_REG_RBP;
 			if (go_function__is(&function, "gogo"))

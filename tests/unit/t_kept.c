@@ -45,13 +45,13 @@ static struct unwind_rule any_rule(void)
 	default:
 		break;
 	}
-	rule.rbp_words = any_below(3) ? 0 : -2 - (int)any_below(3);
-	rule.rbx_words = any_below(3) ? 0 : -2 - (int)any_below(4);
+	rule.fp_words = any_below(3) ? 0 : -2 - (int)any_below(3);
+	rule.aux_words = any_below(3) ? 0 : -2 - (int)any_below(4);
 	if (!any_below(12))
-		rule.rbp_words = UNWIND_WORDS_LOST;
+		rule.fp_words = UNWIND_WORDS_LOST;
 	if (!any_below(12))
-		rule.rbx_words = UNWIND_WORDS_LOST;
-	rule.flags = !any_below(40) ? UNWIND_RBP_AT_RBP : !any_below(40) ? UNWIND_RBX_AT_RBP : 0;
+		rule.aux_words = UNWIND_WORDS_LOST;
+	rule.flags = !any_below(40) ? UNWIND_FP_AT_FP : !any_below(40) ? UNWIND_AUX_AT_FP : 0;
 	return rule;
 }
 

@@ -131,8 +131,8 @@ static void make_rules(void)
 			.flags = any_below(3) ? 0 : any(),
 			.cfa_off = any_below(20) ? 8 * any_below(20) : any(),
 			.cfa_add = any_below(20) ? 8 * any_below(20) : any(),
-			.rbp_words = any_below(3) ? UNWIND_WORDS_LOST : (int)any_below(8) - 4,
-			.rbx_words = any_below(3) ? -(int)any_below(4) : (int)any(),
+			.fp_words = any_below(3) ? UNWIND_WORDS_LOST : (int)any_below(8) - 4,
+			.aux_words = any_below(3) ? -(int)any_below(4) : (int)any(),
 		};
 	}
 	set_rules(rules);

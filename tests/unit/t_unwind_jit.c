@@ -97,8 +97,8 @@ static void test_calls(bool pointers)
 /* Called code without a table of its own: nothing but the stack pointer is left. */
 static void test_called(void)
 {
-	static const struct unwind_rule lost[] = { RSP(16, .rbp_words = UNWIND_WORDS_LOST,
-						       .rbx_words = UNWIND_WORDS_LOST) };
+	static const struct unwind_rule lost[] = { RSP(16, .fp_words = UNWIND_WORDS_LOST,
+						       .aux_words = UNWIND_WORDS_LOST) };
 	struct unwind_rule all[CODE_PAGES];
 
 	reset_jit();

@@ -31,8 +31,8 @@ static const struct unwinding {
 	  .stack = { [0] = CODE + 512, [2] = PC(2) },
 	  .frames = { { PC(0) | X, AT(1) }, { CODE + 512, AT(3) }, { PC(2), AT(3) } } },
 	{ .name = "rbp saved, lost, and saved again",
-	  .rules = { RSP(16, .rbp_words = -2), RSP(16, .rbp_words = UNWIND_WORDS_LOST),
-		     RSP(16, .rbp_words = -2), RBP(16, .rbp_words = -2), END },
+	  .rules = { RSP(16, .fp_words = -2), RSP(16, .fp_words = UNWIND_WORDS_LOST),
+		     RSP(16, .fp_words = -2), RBP(16, .fp_words = -2), END },
 	  .stack = { [0] = 1, PC(1), 2, PC(2), AT(8), PC(3), [8] = 0, PC(4) },
 	  .frames = { { PC(0) | X, AT(2) },
 		      { PC(1), AT(4) },
@@ -40,19 +40,19 @@ static const struct unwinding {
 		      { PC(3), AT(10) },
 		      { PC(4), AT(10) } } },
 	{ .name = "rbp needed after it was lost",
-	  .rules = { RSP(16, .rbp_words = UNWIND_WORDS_LOST), RBP(16) },
+	  .rules = { RSP(16, .fp_words = UNWIND_WORDS_LOST), RBP(16) },
 	  .rbp = AT(4),
 	  .stack = { [1] = PC(1), [5] = PC(2) },
 	  .frames = { { PC(0) | X, AT(2) }, { PC(1), 0 } },
 	  .stop = COUNT_LOST_REG },
 	{ .name = "rbx through two frames, then lost",
-	  .rules = { RSP(16, .rbx_words = -2), RBX(8, .rbx_words = UNWIND_WORDS_LOST), RBX(0) },
+	  .rules = { RSP(16, .aux_words = -2), RBX(8, .aux_words = UNWIND_WORDS_LOST), RBX(0) },
 	  .stack = { AT(6), PC(1), [6] = PC(2) },
 	  .frames = { { PC(0) | X, AT(2) }, { PC(1), AT(7) }, { PC(2), 0 } },
 	  .stop = COUNT_LOST_REG },
 	{ .name = "registers saved relative to rbp, even at it",
-	  .rules = { RSP(32, .flags = UNWIND_RBP_AT_RBP | UNWIND_RBX_AT_RBP, .rbx_words = -1),
-		     RBP(16, .rbp_words = UNWIND_WORDS_LOST, .flags = UNWIND_RBP_AT_RBP), RBX(0),
+	  .rules = { RSP(32, .flags = UNWIND_FP_AT_FP | UNWIND_AUX_AT_FP, .aux_words = -1),
+		     RBP(16, .fp_words = UNWIND_WORDS_LOST, .flags = UNWIND_FP_AT_FP), RBX(0),
 		     END },
 	  .rbp = AT(10),
 	  .stack = { [3] = PC(1), [9] = AT(20), [10] = AT(12), [13] = PC(2), [19] = PC(3) },
@@ -238,7 +238,7 @@ static const struct unwinding {
 	  .frames = { { (JIT + 1) | X, 0 } },
 	  .stop = COUNT_NO_RULE },
 	{ .name = "no table, and rbp is lost",
-	  .rules = { RSP(16, .rbp_words = UNWIND_WORDS_LOST) },
+	  .rules = { RSP(16, .fp_words = UNWIND_WORDS_LOST) },
 	  .rbp = AT(8),
 	  .stack = { [1] = JIT + 8 },
 	  .frames = { { PC(0) | X, AT(2) }, { JIT + 8, 0 } },
@@ -383,8 +383,8 @@ static void test_first_frame(void)
 	static const struct unwind_rule lost[CODE_PAGES] = { { .kind = UNWIND_REG,
 							       .reg = UNWIND_REG_RSP,
 							       .cfa_off = 16,
-							       .rbp_words = UNWIND_WORDS_LOST,
-							       .rbx_words = UNWIND_WORDS_SAME } };
+							       .fp_words = UNWIND_WORDS_LOST,
+							       .aux_words = UNWIND_WORDS_SAME } };
 	uint64_t frames[][2] = { { JIT | X, AT(7) } };
 	uint64_t below[][2] = { { PC(0) | X, AT(7) }, { JIT + 8, AT(7) } };
 
@@ -436,9 +436,9 @@ static void test_depth(int n, bool complete)
 static void put_long_stack(int n)
 {
 	static const struct unwind_rule rules[CODE_PAGES] = {
-		RSP(24, .rbp_words = -2, .rbx_words = -3),
-		RSP(600, .rbp_words = -2, .rbx_words = -3),
-		RSP(32, .rbp_words = -4, .rbx_words = -2),
+		RSP(24, .fp_words = -2, .aux_words = -3),
+		RSP(600, .fp_words = -2, .aux_words = -3),
+		RSP(32, .fp_words = -4, .aux_words = -2),
 		[5] = END,
 	};
 	static const int words[] = { 3, 75, 4 };
@@ -493,8 +493,8 @@ static void test_ends(void)
 /* A stack that ends with a page, and one that begins with one; then every place in a page. */
 static void test_page_ends(void)
 {
-	static const struct unwind_rule rules[CODE_PAGES] = { RSP(16, .rbp_words = -2),
-							      RBP(16, .rbp_words = -2), END };
+	static const struct unwind_rule rules[CODE_PAGES] = { RSP(16, .fp_words = -2),
+							      RBP(16, .fp_words = -2), END };
 	static const uint64_t want[][2] = { { PC(0) | X, AT(2) },
 					    { PC(1), AT(5) },
 					    { PC(2), AT(5) } };
