@@ -235,13 +235,17 @@ static __always_inline __u64 alloc_grown(struct alloc_thread *thread, const stru
 	__u64 brk = thread->brk;
 
 	thread->brk = 0;
-	switch (regs->orig_rax) {
+	switch (arch__syscall(regs)) {
 	case SYSCALL_MMAP:
-		return regs->r10 & MAP_ANONYMOUS && regs->rdx & PROT_WRITE ? regs->rsi : 0;
+		return arch__arg(regs, 3) & MAP_ANONYMOUS && arch__arg(regs, 2) & PROT_WRITE
+			       ? arch__arg(regs, 1)
+			       : 0;
 	case SYSCALL_MREMAP:
-		return regs->rdx > regs->rsi ? regs->rdx - regs->rsi : 0;
+		return arch__arg(regs, 2) > arch__arg(regs, 1)
+			       ? arch__arg(regs, 2) - arch__arg(regs, 1)
+			       : 0;
 	case SYSCALL_BRK:
-		return brk && regs->rax > brk ? regs->rax - brk : 0;
+		return brk && arch__result(regs) > brk ? arch__result(regs) - brk : 0;
 	default:
 		return 0;
 	}
@@ -256,7 +260,7 @@ int alloc_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 	__u64 number, bytes, value;
 
 	if (bpf_probe_read_kernel(&number, sizeof(number),
-				  &((struct pt_regs *)ctx->args[0])->orig_rax) ||
+				  &arch__syscall((struct pt_regs *)ctx->args[0])) ||
 	    (number != SYSCALL_MMAP && number != SYSCALL_BRK && number != SYSCALL_MREMAP))
 		return 0;
 	thread = alloc_thread();
@@ -264,7 +268,7 @@ int alloc_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	regs = &thread->regs;
 	if (bpf_probe_read_kernel(regs, sizeof(*regs), (void *)ctx->args[0]) ||
-	    regs->cs == CS_COMPAT || regs->rax >= ERRORS_FIRST)
+	    arch__is_compat(regs->cs) || arch__result(regs) >= ERRORS_FIRST)
 		return 0;
 	bytes = alloc_grown(thread, regs);
 	value = alloc_outer__mapped(&thread->outer, regs, bytes)

@@ -18,7 +18,7 @@ static __always_inline __u64 goroutine(const struct go_proc_rec *proc)
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 g, m, current, id = 0;
 
-	if (read_user(&g, sizeof(g), task->thread.fsbase + (__s64)proc->g_at) ||
+	if (read_user(&g, sizeof(g), arch__thread_pointer(task) + (__s64)proc->g_at) ||
 	    (g && (read_user(&m, sizeof(m), g + GO_G_M) ||
 		   read_user(&current, sizeof(current), m + proc->curg_at) ||
 		   (current && read_user(&id, sizeof(id), current + proc->goid_at))))) {

@@ -170,7 +170,7 @@ int lock_on_sys_enter(struct bpf_raw_tracepoint_args *ctx)
 	tgid = task__pid(bpf_get_current_task_btf());
 	if (!target__is_any(bpf_get_current_task_btf(), tgid) ||
 	    bpf_probe_read_kernel(&regs, sizeof(regs), &((struct pt_regs *)ctx->args[0])->rdx) ||
-	    regs.cs == CS_COMPAT)
+	    arch__is_compat(regs.cs))
 		return 0;
 	command = regs.rsi & FUTEX_COMMANDS;
 	if (command >= 32)
@@ -191,7 +191,7 @@ static __always_inline struct lock_thread *lock__under_way(const struct pt_regs 
 	__u32 command;
 
 	if ((thread && thread->heard) || bpf_probe_read_kernel(&regs, sizeof(regs), &from->rdx) ||
-	    regs.cs == CS_COMPAT || !is_target())
+	    arch__is_compat(regs.cs) || !is_target())
 		return NULL;
 	command = regs.rsi & FUTEX_COMMANDS;
 	if (command >= 32 || !(COMMANDS_WAIT & 1U << command))

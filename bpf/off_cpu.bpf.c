@@ -34,7 +34,7 @@ static __always_inline int is_in_syscall(struct task_struct *task)
 	const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 	__s64 number = -1;
 
-	bpf_probe_read_kernel(&number, sizeof(number), &regs->orig_rax);
+	bpf_probe_read_kernel(&number, sizeof(number), &arch__syscall(regs));
 	return number >= 0;
 }
 
@@ -205,12 +205,12 @@ int list_threads(struct bpf_iter__task *ctx)
 	thread->cs = 0;
 	thread->syscall = NO_SYSCALL;
 	if (!bpf_probe_read_kernel(&regs, sizeof(regs), (void *)bpf_task_pt_regs(task)) &&
-	    regs.cs & CS_USER_MASK) {
-		COPY_REGS(thread->regs, &regs);
+	    arch__is_user(regs.cs)) {
+		arch__copy_regs(thread->regs, &regs);
 		thread->cs = regs.cs;
-		thread->syscall = regs.orig_rax;
+		thread->syscall = arch__syscall(&regs);
 	}
-	thread->fs_base = task->thread.fsbase;
+	thread->fs_base = arch__thread_pointer(task);
 	thread->start_stack = BPF_CORE_READ(task, mm, start_stack);
 	bpf_probe_read_kernel_str(thread->comm, sizeof(thread->comm), task->comm);
 	bytes = bpf_get_task_stack(task, thread->kernel, sizeof(thread->kernel), 0);

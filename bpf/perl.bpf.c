@@ -347,7 +347,7 @@ static long walk_step(__u32 index, void *unused)
 static __always_inline int read_interpreter(const struct perl_proc_rec *proc, __u64 *ret_base)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 fsbase = task->thread.fsbase, first;
+	__u64 fsbase = arch__thread_pointer(task), first;
 	__u32 key;
 
 	*ret_base = 0;

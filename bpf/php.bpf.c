@@ -168,7 +168,7 @@ static __noinline int globals__find_single(struct php_state *state, const struct
 	if (!bailout || !scratch->has_regs)
 		state->globals = is_first ? proc->globals : 0;
 	else if (bailout >= scratch->interrupted[REG_SP] &&
-		 (is_first || bailout < task->thread.fsbase))
+		 (is_first || bailout < arch__thread_pointer(task)))
 		state->globals = proc->globals;
 	return 0;
 }

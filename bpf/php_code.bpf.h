@@ -343,11 +343,11 @@ static __noinline int globals__of_thread(const struct php_proc_rec *proc, __u64 
 
 	if (!proc || !ret || read_user(&key, sizeof(key), proc->key_at) ||
 	    read_user(&offset, sizeof(offset), proc->globals) ||
-	    read_specific(&proc->libc, task->thread.fsbase, key, &block))
+	    read_specific(&proc->libc, arch__thread_pointer(task), key, &block))
 		return -1;
 	*ret = 0;
 	if (offset && block && !read_user(&owner, sizeof(owner), block + BLOCK_THREAD) &&
-	    owner == task->thread.fsbase)
+	    owner == arch__thread_pointer(task))
 		*ret = block + offset;
 	return 0;
 }

@@ -608,7 +608,7 @@ static __always_inline void walk(struct scratch *scratch, struct python_state *s
 	__u32 first_word = scratch->n_words;
 
 	state->now_ns = sample->time_ns;
-	state->fsbase = task->thread.fsbase;
+	state->fsbase = arch__thread_pointer(task);
 	proc = proc__find(state, scratch->proc.space, proc);
 	if (!proc || !state->tstates[0])
 		return;

@@ -161,7 +161,7 @@ static __always_inline int current_caller(const struct python_proc_rec *proc, __
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 tstate, frame;
 
-	if (read_tstate(proc, task->thread.fsbase, &tstate) || !tstate ||
+	if (read_tstate(proc, arch__thread_pointer(task), &tstate) || !tstate ||
 	    read_user(&frame, sizeof(frame), tstate + proc->offsets.tstate_frame) || !frame)
 		return -1;
 	return read_user(ret_frame, sizeof(*ret_frame), frame + FRAME_BACK);

@@ -570,7 +570,7 @@ static __always_inline int walk__start(struct ruby_state *state, struct ruby_pro
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 words[EC_WORDS];
 
-	if (read_ec(proc, task->thread.fsbase, &state->ec)) {
+	if (read_ec(proc, arch__thread_pointer(task), &state->ec)) {
 		count(COUNT_WALK_NO_STATE);
 		return -1;
 	}

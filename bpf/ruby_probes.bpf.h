@@ -54,7 +54,7 @@ static __noinline int ec__read(__u32 space, struct ruby_ec *ret)
 
 	if (!ret || !proc)
 		return -1; /* no walker for this version */
-	if (read_ec(proc, task->thread.fsbase, &ret->address) || !ret->address ||
+	if (read_ec(proc, arch__thread_pointer(task), &ret->address) || !ret->address ||
 	    read_user(ret, EC_WORDS * 8, ret->address)) {
 		count(COUNT_PROBE_READ);
 		return -1;

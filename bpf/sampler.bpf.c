@@ -68,12 +68,12 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	if (!scratch)
 		return 0;
 	scratch->cs = 0;
-	if (!(ctx->regs.cs & CS_USER_MASK)) {
+	if (!arch__is_user(ctx->regs.cs)) {
 		SAMPLE_KERNEL_STACK(ctx, scratch, 0);
 		if (scratch->has_regs)
 			scratch->cs = read_task_regs(scratch);
 	} else if (scratch->has_regs) {
-		COPY_REGS(scratch->unwind.regs, &ctx->regs);
+		arch__copy_regs(scratch->unwind.regs, &ctx->regs);
 		scratch->cs = ctx->regs.cs;
 	}
 	if (cookie & COOKIE_ADDRESS)

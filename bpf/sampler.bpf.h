@@ -12,27 +12,17 @@ extern __u64 sample_from_ns, sample_until_ns;
 extern __u64 occurrences[2 * EVENTS_MAX];
 extern struct rest_rec period_rests[2 * EVENTS_MAX];
 
-#define COPY_REGS(to, from)                                                             \
-	do {                                                                            \
-		(to)[0] = (from)->rax, (to)[1] = (from)->rdx, (to)[2] = (from)->rcx;    \
-		(to)[3] = (from)->rbx, (to)[4] = (from)->rsi, (to)[5] = (from)->rdi;    \
-		(to)[6] = (from)->rbp, (to)[7] = (from)->rsp, (to)[8] = (from)->r8;     \
-		(to)[9] = (from)->r9, (to)[10] = (from)->r10, (to)[11] = (from)->r11;   \
-		(to)[12] = (from)->r12, (to)[13] = (from)->r13, (to)[14] = (from)->r14; \
-		(to)[15] = (from)->r15, (to)[16] = (from)->rip;                         \
-	} while (0)
-
 /* Which system call the task is in, if it is; and which futex it is about. The kernel leaves -1 in
  * orig_ax where it was entered by a fault, and a vector's complement for interrupts. */
 static __always_inline void note_syscall(struct rec_sample *sample, const struct pt_regs *regs)
 {
-	__u64 number = regs->orig_rax;
+	__u64 number = arch__syscall(regs);
 
-	if (number >= SYSCALLS_MAX || regs->cs == CS_COMPAT)
+	if (number >= SYSCALLS_MAX || arch__is_compat(regs->cs))
 		return;
 	sample->condition.syscall = number;
 	if (number == SYSCALL_FUTEX)
-		sample->object = regs->rdi;
+		sample->object = arch__arg(regs, 0);
 }
 
 /* User registers at entry to the kernel: those of the system call, fault or interrupt. Returns the
@@ -48,9 +38,9 @@ static __noinline __attribute__((unused)) __u32 read_task_regs(struct scratch *s
 	/* The kernel's struct pt_regs and the user-visible one have the same layout on x86-64. */
 	if (bpf_probe_read_kernel(regs, sizeof(*regs), (void *)bpf_task_pt_regs(task)))
 		return 0;
-	COPY_REGS(u->regs, regs);
+	arch__copy_regs(u->regs, regs);
 	note_syscall(&scratch->sample, regs);
-	return regs->cs & CS_USER_MASK ? regs->cs : 0; /* io_uring workers never were there */
+	return arch__is_user(regs->cs) ? regs->cs : 0; /* io_uring workers never were there */
 }
 
 /* Does the task execute something else by now, while its registers are still those of the program
@@ -258,7 +248,7 @@ static __always_inline void sample__unwind_from(struct pt_regs *ctx, struct scra
 {
 	scratch->cs = 0;
 	if (scratch->has_regs) {
-		COPY_REGS(scratch->unwind.regs, ctx);
+		arch__copy_regs(scratch->unwind.regs, ctx);
 		scratch->cs = ctx->cs;
 	}
 	sample__unwind(ctx, scratch);
@@ -271,7 +261,7 @@ static __always_inline void sample__unwind_from_caller(struct pt_regs *ctx, stru
 
 	scratch->cs = 0;
 	if (scratch->has_regs) {
-		COPY_REGS(scratch->unwind.regs, ctx);
+		arch__copy_regs(scratch->unwind.regs, ctx);
 		scratch->cs = ctx->cs;
 		if (!bpf_probe_read_user(&caller, sizeof(caller), (void *)ctx->rsp)) {
 			scratch->unwind.regs[UNWIND_REG_RSP] += sizeof(caller);

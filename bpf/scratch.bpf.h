@@ -2,6 +2,7 @@
 #ifndef BRAID_SCRATCH_BPF_H
 #define BRAID_SCRATCH_BPF_H
 
+#include "bpf/arch/arch.bpf.h"
 #include "bpf/kept.h"
 #include "bpf/kernel.h"
 #include "bpf/shared.h"
@@ -226,8 +227,6 @@ static __always_inline struct mm_struct *task__mm(const struct task_struct *task
 {
 	return BPF_CORE_READ(task, mm);
 }
-
-#define CS_USER_MASK 3 /* the privilege level in regs.cs */
 
 static __always_inline __u32 task__tid(struct task_struct *task)
 {

@@ -349,8 +349,7 @@ enum lock_state {
 };
 
 #define NO_SYSCALL    (-1)
-#define CS_COMPAT     0x23 /* __USER32_CS: its system calls have another numbering */
-#define SYSCALL_FUTEX 202  /* arch/x86/entry/syscalls/syscall_64.tbl */
+#define SYSCALL_FUTEX 202 /* arch/x86/entry/syscalls/syscall_64.tbl */
 
 struct rec_condition {
 	__u8 state;    /* enum thread_state */

@@ -18,7 +18,7 @@ static __always_inline int switch__follow(struct unwind_state *u, __u64 *ret_at)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	const struct unwind_rule *rule = &u->rule;
-	__u64 at = task->thread.fsbase + rule->cfa_off, value;
+	__u64 at = arch__thread_pointer(task) + rule->cfa_off, value;
 	__u32 hops = (__u32)rule->cfa_add;
 
 	if (switch__read(&value, at))

@@ -32,13 +32,13 @@ SEC("?raw_tp")
 int on_syscall_enter(struct bpf_raw_tracepoint_args *ctx)
 {
 	const struct pt_regs *regs = (void *)ctx->args[0];
-	__u64 number = ctx->args[1], cs = CS_COMPAT;
+	__u64 number = ctx->args[1], cs = ARCH_MODE_COMPAT;
 	struct task_times *times;
 
 	if (!syscall__event(number) || !is_target())
 		return 0;
 	bpf_probe_read_kernel(&cs, sizeof(cs), &regs->cs);
-	if (cs == CS_COMPAT)
+	if (arch__is_compat(cs))
 		return 0;
 	times = times__make();
 	if (!times)
@@ -70,7 +70,7 @@ static __always_inline struct task_times *syscall__under_way(struct bpf_raw_trac
 	if ((times && times->heard) ||
 	    bpf_probe_read_kernel(&regs, sizeof(regs),
 				  &((struct pt_regs *)ctx->args[0])->orig_rax) ||
-	    regs.cs == CS_COMPAT || !syscall__event(regs.orig_rax) ||
+	    arch__is_compat(regs.cs) || !syscall__event(regs.orig_rax) ||
 	    is_birth(regs.orig_rax, ctx->args[1]) || !is_target())
 		return NULL;
 	if (!times)

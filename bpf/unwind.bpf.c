@@ -12,8 +12,6 @@ const volatile __u32 cfg_kept = 0;
 /* The host's only: the thread stands behind a call, not at an instruction. */
 const volatile __u32 cfg_suspended = 0;
 
-#define CS_COMPAT 0x23 /* __USER32_CS */
-
 static __always_inline void unwind__start(struct unwind_state *u)
 {
 	u->pc = u->regs[UNWIND_REG_PC];
@@ -55,7 +53,7 @@ static __always_inline void unwind_frames(struct scratch *scratch, int with_kept
 	scratch->n_noted = 0;
 	unwind__start_probes(u, bpf_get_current_task_btf(),
 			     scratch->sample.flags & SAMPLE_KERNEL_MODE);
-	if (scratch->cs == CS_COMPAT) {
+	if (arch__is_compat(scratch->cs)) {
 		u->stop = COUNT_COMPAT;
 		return;
 	}

@@ -20,4 +20,7 @@
 /* The number of a register in instructions, from 0 to 15, as one of DWARF's. */
 #define UNWIND_REG_OF_X86(n) ((n) < 8 ? 0x54673120U >> 4 * ((n)&7) & 7 : (n))
 
+/* The code segment of 32-bit programs (__USER32_CS), whose system calls have other numbers. */
+#define ARCH_MODE_COMPAT 0x23
+
 #endif

@@ -192,7 +192,8 @@ static int add_thread(struct calls *calls, const struct still_thread *thread)
 	const struct call_rec *rec = find(calls->recs, calls->n_recs, thread->tid);
 	int ret;
 
-	if (!rec || thread->runs || !thread->cs || thread->cs == CS_COMPAT || thread->syscall < 0)
+	if (!rec || thread->runs || !thread->cs || thread->cs == ARCH_MODE_COMPAT ||
+	    thread->syscall < 0)
 		return 0;
 	ret = add_lock(calls, thread, rec);
 	if (!ret)
