@@ -22,6 +22,7 @@
 
 /* The read in progress. */
 struct cfi {
+	const struct arch *arch;
 	struct cfi_entries entries;
 	struct cfi_program *programs; /* one per common entry */
 	struct code_padding padding;
@@ -91,13 +92,15 @@ static int prepare_programs(struct cfi *cfi)
 
 	cfi->programs = calloc(entries->n_cies + 1, sizeof(*cfi->programs));
 	for (size_t i = 0; cfi->programs && i < entries->n_cies; i++)
-		cfi_program__prepare(&cfi->programs[i], &entries->cies[i]);
+		cfi_program__prepare(&cfi->programs[i], &entries->cies[i], cfi->arch);
 	return cfi->programs ? 0 : -ENOMEM;
 }
 
 int cfi__read(const struct elf_file *file, cfi_row_fn row, void *ctx, struct err *err)
 {
-	struct cfi cfi = { .row = row, .ctx = ctx, .padding.file = file };
+	struct cfi cfi = {
+		.arch = file->arch, .row = row, .ctx = ctx, .padding.file = file
+	};
 	int rc = cfi_entries__read(file, &cfi.entries, err);
 
 	if (!rc && prepare_programs(&cfi))

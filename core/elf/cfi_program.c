@@ -6,10 +6,10 @@
  * columns here are CFA, rbp, rbx and the return address, and all others are read over
  * (docs/internals/unwinding.md has the counts over 1,162 files).
  *
- * A column's value that the columns kept here cannot express is no error: rbp saved at an odd place
- * is "lost", and the walk fails only if a later rule needs it; a CFA by an expression is one of
- * three forms that occur (a dereferenced slot of realigned stacks, the PLT's conditional, register
- * plus offset), or "unsupported".
+ * A column's value that the columns kept here cannot express is no error: a register saved at an
+ * odd place is "lost", and the walk fails only if a later rule needs it; a CFA by an expression is
+ * one of three forms that occur (a dereferenced slot of realigned stacks, the PLT's conditional,
+ * register plus offset), or "unsupported".
  *
  * The input is hostile: an instruction that is unknown, or reaches behind the end, makes the rest
  * of its function unsupported. Nothing loops: instructions are read forward only, remembered states
@@ -18,6 +18,7 @@
 
 #include <limits.h>
 
+#include "core/arch/arch.h"
 #include "core/base/quota.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_reader.h"
@@ -27,10 +28,11 @@
 #define CIE_CODE_BYTES 512 /* a common entry's instructions; real ones have under 50 bytes */
 
 /* Where the caller's value of a register is. */
-enum saved { SAVED_SAME, SAVED_UNDEFINED, SAVED_ELSEWHERE, SAVED_AT_CFA, SAVED_AT_RBP };
+enum saved { SAVED_SAME, SAVED_UNDEFINED, SAVED_ELSEWHERE, SAVED_AT_CFA, SAVED_AT_FP };
 
 /* A run in progress. */
 struct run {
+	const struct arch *arch;
 	const struct cfi_cie *cie;
 	const struct cfi_state *initial; /* of the common entry */
 	struct cfi_reader in;
@@ -101,31 +103,32 @@ static bool match_add(struct cfi_reader in, int64_t *ret_add)
 	return !in.bad && in.at == in.end;
 }
 
-static void set_cfa(struct unwind_rule *rule, uint64_t reg, int64_t off)
+static void set_cfa(const struct arch *arch, struct unwind_rule *rule, uint64_t reg, int64_t off)
 {
 	rule->kind = UNWIND_UNSUPPORTED;
 	rule->cfa_add = 0;
-	if (reg >= CFI_REG_RA || !is_aligned_int(off))
+	if (reg >= arch->pc || !is_aligned_int(off))
 		return;
 	rule->kind = UNWIND_REG;
 	rule->reg = reg;
 	rule->cfa_off = off;
 }
 
-static void set_cfa_expression(struct unwind_rule *rule, struct cfi_reader in)
+static void set_cfa_expression(const struct arch *arch, struct unwind_rule *rule,
+			       struct cfi_reader in)
 {
 	uint8_t op = next_byte(&in);
 	int64_t off = cfi_reader__sleb(&in), add;
 	int from;
 
 	rule->kind = UNWIND_UNSUPPORTED;
-	if (in.bad || op < DW_OP_breg0 || op > DW_OP_breg15)
+	if (in.bad || op < DW_OP_breg0 || op > DW_OP_breg31)
 		return;
-	set_cfa(rule, op - DW_OP_breg0, off);
+	set_cfa(arch, rule, op - DW_OP_breg0, off);
 	if (rule->kind == UNWIND_UNSUPPORTED || in.at == in.end)
 		return;
 	rule->kind = UNWIND_UNSUPPORTED;
-	if (rule->reg == UNWIND_REG_RSP && match_plt(in, &from)) {
+	if (rule->reg == arch->sp && match_plt(in, &from)) {
 		rule->kind = UNWIND_PLT;
 		rule->cfa_add = from;
 	} else if (next_byte(&in) == DW_OP_deref && match_add(in, &add) && is_aligned_int(add)) {
@@ -152,38 +155,34 @@ static short to_words(enum saved saved, int64_t off)
 static void set_flag(struct unwind_rule *rule, unsigned char flag, enum saved saved, short words)
 {
 	rule->flags &= ~flag;
-	if (saved == SAVED_AT_RBP && words != UNWIND_WORDS_LOST)
+	if (saved == SAVED_AT_FP && words != UNWIND_WORDS_LOST)
 		rule->flags |= flag;
 }
 
 static void set_saved(struct run *p, uint64_t reg, enum saved saved, int64_t off)
 {
+	const struct arch *arch = p->arch;
 	struct unwind_rule *rule = &p->now.rule;
 
-	switch (reg) {
-	case UNWIND_REG_RBP:
+	if (reg == arch->fp) {
 		rule->fp_words = to_words(saved, off);
 		set_flag(rule, UNWIND_FP_AT_FP, saved, rule->fp_words);
-		break;
-	case UNWIND_REG_RBX:
+	} else if (reg == arch->aux) {
 		rule->aux_words = to_words(saved, off);
 		set_flag(rule, UNWIND_AUX_AT_FP, saved, rule->aux_words);
-		break;
-	case UNWIND_REG_RSP:
-		p->now.rsp_moved = saved != SAVED_SAME;
-		break;
-	case CFI_REG_RA:
+	} else if (reg == arch->sp) {
+		p->now.sp_moved = saved != SAVED_SAME;
+	}
+	if (reg == arch->ra)
 		p->now.ra = saved == SAVED_UNDEFINED			  ? CFI_RA_UNDEFINED
 			    : saved == SAVED_AT_CFA && off == -WORD_BYTES ? CFI_RA_AT_CFA
 									  : CFI_RA_ELSEWHERE;
-		break;
-	}
 }
 
 /* `reg` is in register `from`. */
 static void set_link(struct run *p, uint64_t reg, uint64_t from)
 {
-	if (reg != CFI_REG_RA || from >= CFI_REG_RA)
+	if (reg != p->arch->ra || from >= p->arch->pc)
 		return;
 	p->now.ra = CFI_RA_IN_REGISTER;
 	p->now.ra_reg = from;
@@ -195,22 +194,18 @@ static void restore_initial(struct run *p, uint64_t reg)
 	struct unwind_rule *rule = &p->now.rule;
 	unsigned char flag = 0;
 
-	switch (reg) {
-	case UNWIND_REG_RBP:
+	if (reg == p->arch->fp) {
 		rule->fp_words = initial->rule.fp_words;
 		flag = UNWIND_FP_AT_FP;
-		break;
-	case UNWIND_REG_RBX:
+	} else if (reg == p->arch->aux) {
 		rule->aux_words = initial->rule.aux_words;
 		flag = UNWIND_AUX_AT_FP;
-		break;
-	case UNWIND_REG_RSP:
-		p->now.rsp_moved = initial->rsp_moved;
-		break;
-	case CFI_REG_RA:
+	} else if (reg == p->arch->sp) {
+		p->now.sp_moved = initial->sp_moved;
+	}
+	if (reg == p->arch->ra) {
 		p->now.ra = initial->ra;
 		p->now.ra_reg = initial->ra_reg;
-		break;
 	}
 	rule->flags = (rule->flags & ~flag) | (initial->rule.flags & flag);
 }
@@ -221,9 +216,9 @@ static void set_saved_expression(struct run *p)
 	struct cfi_reader block = next_block(&p->in);
 	uint8_t op = next_byte(&block);
 	int64_t off = cfi_reader__sleb(&block);
-	bool at_rbp = op == DW_OP_breg6 && !block.bad && block.at == block.end;
+	bool at_fp = op == DW_OP_breg0 + p->arch->fp && !block.bad && block.at == block.end;
 
-	set_saved(p, reg, at_rbp ? SAVED_AT_RBP : SAVED_ELSEWHERE, at_rbp ? off : 0);
+	set_saved(p, reg, at_fp ? SAVED_AT_FP : SAVED_ELSEWHERE, at_fp ? off : 0);
 }
 
 /* --- instructions --- */
@@ -276,7 +271,7 @@ static void define_cfa(struct run *p, uint64_t reg, int64_t off)
 	p->now.cfa_reg = reg;
 	p->now.cfa_off = off;
 	p->now.cfa_is_expression = false;
-	set_cfa(&p->now.rule, reg, off);
+	set_cfa(p->arch, &p->now.rule, reg, off);
 }
 
 /* Behind an expression it takes effect with the next DW_CFA_def_cfa_register, as in libgcc and
@@ -314,7 +309,7 @@ static void step_cfa(struct run *p, uint8_t op)
 		break;
 	case DW_CFA_def_cfa_expression:
 		p->now.cfa_is_expression = true;
-		set_cfa_expression(&p->now.rule, next_block(in));
+		set_cfa_expression(p->arch, &p->now.rule, next_block(in));
 		break;
 	default:
 		cfi_reader__fail(in);
@@ -413,13 +408,23 @@ static void step(struct run *p)
 		cfi_reader__uleb(in);
 		break;
 	default:
-		step_register(p, op);
+		if (op != p->arch->cfi_ignored || !op)
+			step_register(p, op);
 	}
 }
 
-static struct unwind_rule rule_of(const struct cfi_cie *cie, const struct cfi_state *state)
+static bool has_return_address(const struct arch *arch, const struct cfi_state *state)
 {
-	struct unwind_rule end = { .kind = UNWIND_END, .reg = UNWIND_REG_RSP, .cfa_off = 8 };
+	return arch->ra == arch->aux ? state->rule.aux_words != UNWIND_WORDS_LOST
+				     : state->ra == CFI_RA_AT_CFA;
+}
+
+static struct unwind_rule rule_of(const struct arch *arch, const struct cfi_cie *cie,
+				  const struct cfi_state *state)
+{
+	struct unwind_rule end = { .kind = UNWIND_END,
+				   .reg = arch->sp,
+				   .cfa_off = arch->ra == arch->aux ? 0 : WORD_BYTES };
 	struct unwind_rule link = state->rule;
 
 	if (cie->signal)
@@ -431,14 +436,14 @@ static struct unwind_rule rule_of(const struct cfi_cie *cie, const struct cfi_st
 		}
 		return end;
 	}
-	if (state->rsp_moved)
+	if (state->sp_moved)
 		return unsupported;
 	if (state->ra == CFI_RA_IN_REGISTER && state->rule.kind == UNWIND_REG) {
 		link.kind = UNWIND_LINK;
 		link.cfa_add = state->ra_reg;
 		return link;
 	}
-	if (state->ra != CFI_RA_AT_CFA || state->rule.kind == UNWIND_NONE ||
+	if (!has_return_address(arch, state) || state->rule.kind == UNWIND_NONE ||
 	    state->rule.kind == UNWIND_UNSUPPORTED)
 		return unsupported;
 	return state->rule;
@@ -449,12 +454,13 @@ static bool is_at_end(const struct run *p)
 	return p->in.bad || p->in.at == p->in.end;
 }
 
-void cfi_program__prepare(struct cfi_program *ret, const struct cfi_cie *cie)
+void cfi_program__prepare(struct cfi_program *ret, const struct cfi_cie *cie,
+			  const struct arch *arch)
 {
-	struct run p = { .cie = cie, .initial = &ret->initial };
+	struct run p = { .arch = arch, .cie = cie, .initial = &ret->initial };
 
-	*ret = (struct cfi_program) { .cie = cie };
-	if (cie->ra_reg != CFI_REG_RA || cie->code_size > CIE_CODE_BYTES)
+	*ret = (struct cfi_program) { .arch = arch, .cie = cie };
+	if (cie->ra_reg != arch->ra || cie->code_size > CIE_CODE_BYTES)
 		return;
 	p.in = (struct cfi_reader) { .at = cie->code, .end = cie->code + cie->code_size };
 	while (!is_at_end(&p))
@@ -473,6 +479,7 @@ int cfi_program__run(const struct cfi_program *program, const uint8_t *code, siz
 
 	if (!program->usable)
 		return range(ctx, start, end, &unsupported);
+	p.arch = program->arch;
 	p.cie = program->cie;
 	p.initial = &program->initial;
 	p.in = (struct cfi_reader) { .at = code, .end = code + size };
@@ -486,7 +493,7 @@ int cfi_program__run(const struct cfi_program *program, const uint8_t *code, siz
 		step(&p);
 		if (p.loc == from || p.in.bad)
 			continue;
-		rule = rule_of(p.cie, &p.now);
+		rule = rule_of(p.arch, p.cie, &p.now);
 		rc = range(ctx, from, min_of(p.loc, end), &rule);
 		if (rc)
 			return rc;
@@ -494,6 +501,6 @@ int cfi_program__run(const struct cfi_program *program, const uint8_t *code, siz
 	}
 	if (from >= end)
 		return 0;
-	rule = p.in.bad ? unsupported : rule_of(p.cie, &p.now);
+	rule = p.in.bad ? unsupported : rule_of(p.arch, p.cie, &p.now);
 	return range(ctx, from, end, &rule);
 }

@@ -7,12 +7,11 @@
 #include <stdint.h>
 
 #include "bpf/unwind_rule.h"
+#include "core/arch/arch.h"
 #include "core/elf/cfi_entries.h"
 
 /* The interpreter of call frame instructions (DWARF 5, section 6.4.2). Of the columns of the
  * table that they describe it keeps those that an unwind_rule can hold. */
-
-#define CFI_REG_RA 16 /* its DWARF number */
 
 enum cfi_ra { /* the return address */
 	      CFI_RA_ELSEWHERE,
@@ -28,11 +27,12 @@ struct cfi_state {
 	bool cfa_is_expression;
 	uint8_t ra;	/* enum cfi_ra */
 	uint8_t ra_reg; /* CFI_RA_IN_REGISTER: this */
-	bool rsp_moved; /* the caller's rsp is not the CFA */
+	bool sp_moved;	/* the caller's stack pointer is not the CFA */
 };
 
 /* The program of one common entry, whose frame descriptions go on from its state. */
 struct cfi_program {
+	const struct arch *arch;   /* of the file */
 	const struct cfi_cie *cie; /* borrowed */
 	bool usable;		   /* the instructions of the entry itself could be run */
 	struct cfi_state initial;
@@ -42,8 +42,12 @@ struct cfi_program {
 typedef int (*cfi_range_fn)(void *ctx, uint64_t start, uint64_t end,
 			    const struct unwind_rule *rule);
 
-/* Runs a common entry's own instructions. Never fails: what cannot be run is not usable. */
-void cfi_program__prepare(struct cfi_program *ret, const struct cfi_cie *cie);
+/* Runs a common entry's own instructions. @arch is the machine of its file. Never fails: what
+ * cannot be run is not usable. Where calls leave the return address in a register (arch->ra is
+ * arch->aux), a rule's aux_words say where the return address was saved; UNWIND_WORDS_SAME: nowhere
+ * yet. */
+void cfi_program__prepare(struct cfi_program *ret, const struct cfi_cie *cie,
+			  const struct arch *arch);
 
 /* Runs the instructions of the frame description that covers [start, end): calls `range` with
  * adjacent, non-empty ranges in ascending order that fill it. From an instruction that is unknown

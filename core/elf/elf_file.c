@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/arch/arch.h"
 #include "core/base/fd_limit.h"
 #include "core/base/quota.h"
 #include "core/base/util.h"
@@ -149,8 +150,12 @@ static int check_header(struct elf_file *file, struct err *err)
 		return err__set(err, -ENOTSUP, "%s: not a 64-bit ELF file", file->path);
 	if (!gelf_getehdr(file->elf, &ehdr))
 		return err__set(err, -EBADMSG, "%s: malformed ELF header", file->path);
-	if (ehdr.e_ident[EI_DATA] != ELFDATA2LSB || ehdr.e_machine != EM_X86_64)
-		return err__set(err, -ENOTSUP, "%s: not an x86-64 ELF file", file->path);
+	file->arch = arch__of_machine(ehdr.e_machine);
+	if (ehdr.e_ident[EI_DATA] != ELFDATA2LSB || !file->arch ||
+	    (!file->arch->is_ours && !file->any_machine))
+		return err__set(err, -ENOTSUP,
+				"%s: %s ELF file: this build of braid unwinds x86-64 code only",
+				file->path, arch__describe(ehdr.e_machine));
 	if (ehdr.e_type != ET_EXEC && ehdr.e_type != ET_DYN && !file->any_type)
 		return err__set(err, -ENOTSUP, "%s: neither a program nor a shared library",
 				file->path);
@@ -220,7 +225,8 @@ static struct image *image_new(int fd, const char *path)
 	return image;
 }
 
-static int open_as(int fd, const char *path, bool any_type, struct elf_file **ret, struct err *err)
+static int open_as(int fd, const char *path, bool any_type, bool any_machine, struct elf_file **ret,
+		   struct err *err)
 {
 	struct image *image;
 	struct stat st;
@@ -235,6 +241,7 @@ static int open_as(int fd, const char *path, bool any_type, struct elf_file **re
 		return err__set(err, -ENOMEM, "%s: out of memory", path);
 	}
 	image->file.any_type = any_type;
+	image->file.any_machine = any_machine;
 	/* A device or a pipe could block the read for ever. */
 	if (fstat(fd, &st) != 0) {
 		rc = err__set(err, -errno, "%s: %s", path, strerror(errno));
@@ -262,12 +269,17 @@ static int open_as(int fd, const char *path, bool any_type, struct elf_file **re
 
 int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *err)
 {
-	return open_as(fd, path, false, ret, err);
+	return open_as(fd, path, false, false, ret, err);
 }
 
 int elf_file__open_any(int fd, const char *path, struct elf_file **ret, struct err *err)
 {
-	return open_as(fd, path, true, ret, err);
+	return open_as(fd, path, true, false, ret, err);
+}
+
+int elf_file__open_foreign(int fd, const char *path, struct elf_file **ret, struct err *err)
+{
+	return open_as(fd, path, false, true, ret, err);
 }
 
 /* Takes `data`, and the account. */

@@ -10,8 +10,9 @@
 #include "core/base/err.h"
 
 /* One ELF file, open for reading. Contents are untrusted: everything is bounds-checked, and a
- * malformed file yields -EBADMSG, never a crash. x86-64 little-endian 64-bit only; other machines
- * and classes yield -ENOTSUP, files that are no ELF -ENOEXEC. */
+ * malformed file yields -EBADMSG, never a crash. 64-bit little-endian files of the machine that
+ * this build unwinds only; other machines and classes yield -ENOTSUP, files that are no ELF
+ * -ENOEXEC. */
 
 #define ELF_BUILD_ID_MAX 64
 
@@ -21,6 +22,7 @@ struct elf_segment {		 /* one PT_LOAD */
 	bool exec;
 };
 
+struct arch;	      /* core/arch/arch.h */
 struct loaded;	      /* core/elf/elf_section.c */
 struct elf_made;      /* core/elf/elf_made.h */
 struct quota_account; /* core/base/quota.h */
@@ -37,6 +39,8 @@ struct elf_file {
 	size_t build_id_len; /* 0: none */
 	uint16_t type;	     /* ET_EXEC or ET_DYN; ET_REL and others only if any_type */
 	bool any_type;
+	bool any_machine;	 /* that core/arch knows; else only what this build unwinds */
+	const struct arch *arch; /* the file's machine */
 	struct elf_segment *segments;
 	size_t n_segments;
 };
@@ -46,6 +50,9 @@ int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *
 
 /* As elf_file__open(), for an ELF file of any type: also an object, or split debug information. */
 int elf_file__open_any(int fd, const char *path, struct elf_file **ret, struct err *err);
+
+/* As elf_file__open(), for the file of any machine that core/arch knows. */
+int elf_file__open_foreign(int fd, const char *path, struct elf_file **ret, struct err *err);
 
 /* Over memory that the caller keeps alive and unchanged (the vDSO). */
 int elf_file__open_memory(const void *data, size_t size, const char *path, struct elf_file **ret,

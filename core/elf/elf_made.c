@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arch/arch.h"
 #include "core/base/quota.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_reader.h"
@@ -228,6 +229,7 @@ static int count_symbols(const struct making *m, uint64_t *ret)
  * stubs: from the lowest to the highest of these is the table of stubs. */
 static int put_stubs(struct making *m)
 {
+	const struct arch *arch = arch__of_machine(m->ehdr.e_machine);
 	uint64_t n = m->dynamic[DT_PLTRELSZ] / sizeof(Elf64_Rela), low = UINT64_MAX, high = 0, left;
 	const Elf64_Phdr *segment;
 	int rc = 0;
@@ -240,7 +242,7 @@ static int put_stubs(struct making *m)
 		if (rc)
 			break;
 		rc = quota__look_at(i);
-		if (ELF64_R_TYPE(rela.r_info) != R_X86_64_JUMP_SLOT ||
+		if (arch->relocation(ELF64_R_TYPE(rela.r_info)) != ARCH_RELOCATION_JUMP_SLOT ||
 		    read_vaddr(m, rela.r_offset, &to, sizeof(to)))
 			continue;
 		segment = segment_of(m, to, &left);
@@ -408,7 +410,7 @@ static int read_headers(struct making *m)
 		return rc == -EFAULT ? -ENOENT : rc;
 	if (memcmp(m->ehdr.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    m->ehdr.e_ident[EI_CLASS] != ELFCLASS64 || m->ehdr.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    m->ehdr.e_machine != EM_X86_64 || m->ehdr.e_phentsize != sizeof(Elf64_Phdr) ||
+	    !arch__of_machine(m->ehdr.e_machine) || m->ehdr.e_phentsize != sizeof(Elf64_Phdr) ||
 	    m->ehdr.e_phnum == 0 || m->ehdr.e_phnum > PHDRS_MAX)
 		return -ENOENT;
 	m->n_phdrs = m->ehdr.e_phnum;

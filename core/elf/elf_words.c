@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arch/arch.h"
 #include "core/base/quota.h"
 #include "core/elf/elf_symbols.h"
 
@@ -94,16 +95,17 @@ static struct piece *find(const struct elf_words *words, uint64_t vaddr, size_t 
 }
 
 /* False: a relocation that does not make a pointer. */
-static bool value_of(const GElf_Rela *rela, const struct elf_symbols *dynsym, uint64_t *ret)
+static bool value_of(const struct arch *arch, const GElf_Rela *rela,
+		     const struct elf_symbols *dynsym, uint64_t *ret)
 {
 	GElf_Sym sym;
 
-	switch (GELF_R_TYPE(rela->r_info)) {
-	case R_X86_64_RELATIVE:
+	switch (arch->relocation(GELF_R_TYPE(rela->r_info))) {
+	case ARCH_RELOCATION_RELATIVE:
 		*ret = rela->r_addend;
 		return true;
-	case R_X86_64_64:
-	case R_X86_64_GLOB_DAT:
+	case ARCH_RELOCATION_ABS64:
+	case ARCH_RELOCATION_GLOB_DAT:
 		if (!dynsym->n || !elf_symbols__get(dynsym, GELF_R_SYM(rela->r_info), &sym))
 			return false;
 		/* What the file defines and others may replace is as good as always its own. */
@@ -131,7 +133,7 @@ static void relocate(struct elf_words *words, const struct elf_file *file)
 			break;
 		memcpy(&rela, (const Elf64_Rela *)data->d_buf + i, sizeof(rela));
 		piece = find(words, rela.r_offset, sizeof(value));
-		if (piece && piece->bytes && value_of(&rela, &dynsym, &value))
+		if (piece && piece->bytes && value_of(file->arch, &rela, &dynsym, &value))
 			memcpy(piece->bytes + (rela.r_offset - piece->vaddr), &value,
 			       sizeof(value));
 	}

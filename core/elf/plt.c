@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arch/arch.h"
 #include "core/base/quota.h"
 #include "core/base/sort.h"
 #include "core/base/util.h"
@@ -26,17 +27,17 @@ struct slots {
 	size_t n, cap;
 };
 
-static const char *name_of(const GElf_Rela *rela, const struct elf_symbols *dynsym,
-			   const struct symtab *symtab)
+static const char *name_of(const struct arch *arch, const GElf_Rela *rela,
+			   const struct elf_symbols *dynsym, const struct symtab *symtab)
 {
 	const struct symbol *resolver;
 	GElf_Sym sym;
 
-	switch (GELF_R_TYPE(rela->r_info)) {
-	case R_X86_64_JUMP_SLOT:
-	case R_X86_64_GLOB_DAT:
+	switch (arch->relocation(GELF_R_TYPE(rela->r_info))) {
+	case ARCH_RELOCATION_JUMP_SLOT:
+	case ARCH_RELOCATION_GLOB_DAT:
 		return dynsym->n ? elf_symbols__get(dynsym, GELF_R_SYM(rela->r_info), &sym) : NULL;
-	case R_X86_64_IRELATIVE:
+	case ARCH_RELOCATION_IRELATIVE:
 		resolver = symtab__find(symtab, rela->r_addend);
 		return resolver ? resolver->name : NULL;
 	default:
@@ -59,7 +60,7 @@ static int add_slots(struct slots *slots, const struct elf_file *file, const cha
 		if (rc)
 			return rc;
 		memcpy(&rela, (const Elf64_Rela *)data->d_buf + i, sizeof(rela));
-		name = name_of(&rela, dynsym, symtab);
+		name = name_of(file->arch, &rela, dynsym, symtab);
 		if (!name || !name[0])
 			continue;
 		if (array__reserve(&slots->slots, &slots->cap, slots->n + 1,
@@ -77,33 +78,20 @@ static int by_vaddr(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-/* Address of the slot that the stub jumps through ([endbr64] [bnd] jmp *disp32(%rip)), or 0. */
-static uint64_t jump_slot(const uint8_t *code, size_t len, uint64_t vaddr)
-{
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	size_t at = 0;
-	int32_t disp;
-
-	if (len >= sizeof(endbr64) && !memcmp(code, endbr64, sizeof(endbr64)))
-		at += sizeof(endbr64);
-	if (at < len && code[at] == 0xf2)
-		at++;
-	if (len - at < 6 || code[at] != 0xff || code[at + 1] != 0x25)
-		return 0;
-	memcpy(&disp, code + at + 2, sizeof(disp));
-	return vaddr + at + 6 + disp;
-}
-
 static int add_stubs(struct symtab *ret, const struct slots *slots, const struct elf_file *file,
 		     const char *section)
 {
 	GElf_Shdr shdr;
 	Elf_Data *data = elf_file__section(file, section, &shdr);
-	size_t step = data && shdr.sh_entsize == 8 ? 8 : 16;
+	const struct arch *arch = file->arch;
+	size_t entry = data && shdr.sh_entsize == 8 ? 8 : 16, step = arch->plt_step ?: entry;
+	size_t max = arch->plt_step ? arch->plt_bytes_max : entry, size;
 
-	for (size_t at = 0; data && data->d_size - at >= step; at += step) {
+	for (size_t at = 0; data && at < data->d_size && data->d_size - at >= step; at += size) {
 		struct slot key = {
-			.vaddr = jump_slot((uint8_t *)data->d_buf + at, step, shdr.sh_addr + at),
+			.vaddr = arch->plt_slot((uint8_t *)data->d_buf + at,
+						min_of(max, data->d_size - at), shdr.sh_addr + at,
+						&size),
 		};
 		const struct slot *slot =
 			bsearch(&key, slots->slots, slots->n, sizeof(key), by_vaddr);
@@ -115,7 +103,7 @@ static int add_stubs(struct symtab *ret, const struct slots *slots, const struct
 		if (!slot)
 			continue;
 		rc = symtab__add(ret, &(struct symbol) { .start = shdr.sh_addr + at,
-							 .end = shdr.sh_addr + at + step,
+							 .end = shdr.sh_addr + at + size,
 							 .name = slot->name,
 							 .sized = true,
 							 .is_plt = true });
@@ -146,16 +134,16 @@ int plt__add(struct symtab *ret, const struct elf_file *file, const struct symta
 	return rc;
 }
 
-#define STUB_BYTES 16
+#define STUB_BYTES_MAX 32
 
 static uint64_t slot_of(const struct elf_file *file, uint64_t vaddr)
 {
-	uint8_t code[STUB_BYTES];
-	size_t size = sizeof(code);
+	uint8_t code[STUB_BYTES_MAX];
+	size_t size = min_of(sizeof(code), (size_t)file->arch->plt_bytes_max), ignored;
 
 	while (size && elf_file__read(file, vaddr, code, size))
 		size--; /* the last one of the segment may be shorter */
-	return jump_slot(code, size, vaddr);
+	return file->arch->plt_slot(code, size, vaddr, &ignored);
 }
 
 bool plt__is_stub(const struct elf_file *file, uint64_t vaddr)
@@ -178,12 +166,14 @@ uint64_t plt__own_function(const struct elf_file *file, uint64_t vaddr)
 		if (data && data->d_type != ELF_T_RELA)
 			continue;
 		for (size_t i = 0; elf_file__entry(data, i, &rela, sizeof(rela)); i++) {
+			enum arch_relocation kind;
 			GElf_Sym sym;
 
 			if (rela.r_offset != slot)
 				continue;
-			if ((GELF_R_TYPE(rela.r_info) != R_X86_64_JUMP_SLOT &&
-			     GELF_R_TYPE(rela.r_info) != R_X86_64_GLOB_DAT) ||
+			kind = file->arch->relocation(GELF_R_TYPE(rela.r_info));
+			if ((kind != ARCH_RELOCATION_JUMP_SLOT &&
+			     kind != ARCH_RELOCATION_GLOB_DAT) ||
 			    !elf_symbols__get(&dynsym, GELF_R_SYM(rela.r_info), &sym) ||
 			    sym.st_shndx == SHN_UNDEF || GELF_ST_TYPE(sym.st_info) != STT_FUNC)
 				return 0;

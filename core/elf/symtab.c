@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arch/arch.h"
 #include "core/base/quota.h"
 #include "core/base/sort.h"
 #include "core/base/util.h"
@@ -38,7 +39,7 @@
 /* Bounds the work per comparison. */
 #define NAME_BYTES_MAX 16384
 
-static bool is_code(const GElf_Sym *sym, const char *name)
+static bool is_code(const struct arch *arch, const GElf_Sym *sym, const char *name)
 {
 	if (name[0] == '\0' || strnlen(name, NAME_BYTES_MAX + 1) > NAME_BYTES_MAX)
 		return false;
@@ -47,7 +48,7 @@ static bool is_code(const GElf_Sym *sym, const char *name)
 	case STT_GNU_IFUNC:
 		return true;
 	case STT_NOTYPE: /* assembly; names with a dot in front are an assembler's own labels */
-		return name[0] != '.';
+		return name[0] != '.' && !(arch->marks_code && name[0] == '$');
 	default:
 		return false;
 	}
@@ -87,7 +88,8 @@ static bool to_symbol(const struct elf_file *file, const GElf_Sym *sym, const ch
 	GElf_Shdr shdr;
 	uint64_t left;
 
-	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= SHN_LORESERVE || !is_code(sym, name))
+	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= SHN_LORESERVE ||
+	    !is_code(file->arch, sym, name))
 		return false;
 	if (!section_of(file, sym, &shdr))
 		return false;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/arch/arch.h"
 #include "core/base/util.h"
 
 /* Uses pread() and its own checks. libelf maps or reads the whole file, which may have many
@@ -22,28 +23,15 @@ bool core_elf__read(const struct core_elf *core, void *to, uint64_t size, uint64
 	       pread(core->fd, to, size, (off_t)offset) == (ssize_t)size;
 }
 
-static const char *machine_name(unsigned machine)
+int core_elf__refuse(const char *path, unsigned machine, struct err *err)
 {
-	switch (machine) {
-	case EM_386:
-		return "a 32-bit x86";
-	case EM_AARCH64:
-		return "an arm64";
-	case EM_ARM:
-		return "an arm";
-	case EM_RISCV:
-		return "a RISC-V";
-	case EM_PPC64:
-		return "a POWER";
-	case EM_S390:
-		return "an s390";
-	default:
-		return "another";
-	}
+	return err__set(err, -ENOTSUP,
+			"%s is the core file of %s process: braid reads those of 64-bit "
+			"x86-64 processes",
+			path, arch__describe(machine));
 }
 
-static int read_head(const struct core_elf *core, const char *path, Elf64_Ehdr *ret,
-		     struct err *err)
+static int read_head(struct core_elf *core, const char *path, Elf64_Ehdr *ret, struct err *err)
 {
 	if (!core_elf__read(core, ret, sizeof(*ret), 0) ||
 	    memcmp(ret->e_ident, ELFMAG, SELFMAG) != 0)
@@ -53,12 +41,10 @@ static int read_head(const struct core_elf *core, const char *path, Elf64_Ehdr *
 		return err__set(err, -EBADMSG,
 				"%s is no core file, but another ELF file (a program or library)",
 				path);
-	if (ret->e_machine != EM_X86_64 || ret->e_ident[EI_CLASS] != ELFCLASS64 ||
+	core->arch = arch__of_machine(ret->e_machine);
+	if (!core->arch || ret->e_ident[EI_CLASS] != ELFCLASS64 ||
 	    ret->e_ident[EI_DATA] != ELFDATA2LSB)
-		return err__set(err, -ENOTSUP,
-				"%s is the core file of %s process: braid reads those of 64-bit "
-				"x86-64 processes",
-				path, machine_name(ret->e_machine));
+		return core_elf__refuse(path, ret->e_machine, err);
 	return 0;
 }
 

@@ -13,14 +13,17 @@
  * the mapped files in NT_FILE. The file is untrusted. A malformed note ends the notes: those before
  * it are used, and `is_damaged` is set. */
 
-struct core_mapping { /* entry of NT_FILE */
+struct arch; /* core/arch/arch.h */
+
+struct core_mapping { /* an entry of NT_FILE */
 	uint64_t start, end, offset;
 	const char *path; /* borrowed from the notes */
 };
 
 struct core_elf {
-	int fd;		      /* owned */
-	uint64_t size;	      /* bytes of the file */
+	int fd;	       /* owned */
+	uint64_t size; /* bytes of the file */
+	const struct arch *arch;
 	Elf64_Phdr *segments; /* the whole table, unchecked */
 	size_t n_segments;
 	char *notes;	  /* contents of the first PT_NOTE segment */
@@ -37,10 +40,14 @@ struct core_note {
 };
 
 /* Reads the file. Takes ownership of @fd, also on failure. Returns 0, -EBADMSG if the file is not a
- * core file, -ENOTSUP for another machine's core file, or -ENOMEM. The message in @err names
- * @path. */
+ * core file, -ENOTSUP for a machine that core/arch does not describe, or -ENOMEM. The message in
+ * @err names @path. */
 int core_elf__open(int fd, const char *path, struct core_elf *ret, struct err *err);
 void core_elf__close(struct core_elf *core); /* idempotent; fd -1 and zeroes: closed */
+
+/* Returns -ENOTSUP. The message in @err says that the core file belongs to a process of @machine
+ * (EM_*), which this build does not unwind. */
+int core_elf__refuse(const char *path, unsigned machine, struct err *err);
 
 /* Reads @size bytes at @offset of the file. Returns false if the file has fewer. */
 bool core_elf__read(const struct core_elf *core, void *to, uint64_t size, uint64_t offset);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/arch/arch.h"
 #include "core/base/memory_source.h"
 #include "core/base/util.h"
 #include "core/files/memory_core.h"
@@ -168,6 +169,8 @@ int memory__of_core(int fd, const char *path, struct memory **ret, struct err *e
 	}
 	core->memory = (struct memory) { .read = core__read, .free = core__free };
 	code = core_elf__open(fd, path, &core->elf, err);
+	if (!code && !core->elf.arch->is_ours)
+		code = core_elf__refuse(path, core->elf.arch->machine, err);
 	if (!code && lay_out(core))
 		code = err__set(err, -ENOMEM, "%s: out of memory", path);
 	if (code) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/arch/arch.h"
 #include "core/base/sort.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
@@ -98,7 +99,8 @@ static int add_relocated(struct function_map *map)
 				: NULL;
 
 		for (size_t i = 0; elf_file__entry(data, i, &rela, sizeof(rela)); i++) {
-			if (GELF_R_TYPE(rela.r_info) != R_X86_64_RELATIVE)
+			if (map->file->arch->relocation(GELF_R_TYPE(rela.r_info)) !=
+			    ARCH_RELOCATION_RELATIVE)
 				continue;
 			if (array__reserve(&map->relocated, &map->cap_relocated,
 					   map->n_relocated + 1, sizeof(*map->relocated)))

@@ -28,7 +28,7 @@ static int add_range(void *ctx, uint64_t start, uint64_t end, const struct unwin
  * the entry's, the second how addresses are encoded. */
 bool target__run(const uint8_t *data, size_t size)
 {
-	struct cfi_cie cie = { .code_align = 1, .data_align = -8, .ra_reg = CFI_REG_RA };
+	struct cfi_cie cie = { .code_align = 1, .data_align = -8, .ra_reg = UNWIND_REG_PC };
 	struct cfi_program program;
 	struct seen seen = { .end = START };
 	size_t common;
@@ -40,7 +40,7 @@ bool target__run(const uint8_t *data, size_t size)
 	data += 2;
 	cie.code = data;
 	cie.code_size = common;
-	cfi_program__prepare(&program, &cie);
+	cfi_program__prepare(&program, &cie, &arch_x86_64);
 	if (cfi_program__run(&program, data + common, size - 2 - common, START, END, add_range,
 			     &seen) != 0 ||
 	    seen.end != END)
@@ -56,7 +56,7 @@ void target__seeds(void)
 		DW_CFA_def_cfa,
 		7,
 		8,
-		DW_CFA_offset | CFI_REG_RA,
+		DW_CFA_offset | UNWIND_REG_PC,
 		1, /* then push, mov, leave: */
 		DW_CFA_advance_loc | 1,
 		DW_CFA_def_cfa_offset,
@@ -82,7 +82,7 @@ void target__seeds(void)
 		DW_CFA_def_cfa,
 		7,
 		8,
-		DW_CFA_offset | CFI_REG_RA,
+		DW_CFA_offset | UNWIND_REG_PC,
 		1, /* saved rbp, then a realigned stack, then a PLT */
 		DW_CFA_offset | 6,
 		2,

@@ -215,7 +215,7 @@ static struct cfi_program program_of(const uint8_t *code, size_t size)
 	cie = (struct cfi_cie) {
 		.code_align = 1, .data_align = -8, .ra_reg = RA, .code = code, .code_size = size
 	};
-	cfi_program__prepare(&program, &cie);
+	cfi_program__prepare(&program, &cie, &arch_x86_64);
 	return program;
 }
 

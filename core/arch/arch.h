@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_CORE_ARCH_H
+#define BRAID_CORE_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A machine as a value: what a file, a core file or a recorded target is made for. The machine that
+ * the kernel half is built for is bpf/arch's. A new machine is a file like x86_64.c and a row in
+ * arch.c. All input is untrusted. */
+
+#define ARCH_REGS_MAX 33
+
+/* What a relocation does to its word. */
+enum arch_relocation {
+	ARCH_RELOCATION_OTHER,
+	ARCH_RELOCATION_RELATIVE,  /* load address + addend */
+	ARCH_RELOCATION_ABS64,	   /* address of a symbol + addend */
+	ARCH_RELOCATION_GLOB_DAT,  /* the same, in the global offset table */
+	ARCH_RELOCATION_JUMP_SLOT, /* the same, for a stub of the PLT */
+	ARCH_RELOCATION_IRELATIVE, /* result of the function at load address + addend */
+	ARCH_RELOCATION_TPREL,	   /* offset of a thread-local variable from the thread pointer */
+	ARCH_RELOCATION_DTPMOD,	   /* number of the module of a thread-local variable */
+};
+
+/* A thread of a core file. */
+struct arch_thread {
+	uint32_t tid;
+	int signal;		      /* that the process was ended by; 0: none */
+	int64_t syscall;	      /* below 0: in none */
+	uint64_t thread_pointer;      /* 0: unknown */
+	uint64_t regs[ARCH_REGS_MAX]; /* by DWARF number */
+};
+
+struct arch {
+	const char *name; /* "x86-64" */
+	uint16_t machine; /* EM_* */
+	bool is_ours;	  /* the kernel half of this build unwinds it */
+
+	/* DWARF numbers. `aux` is the register of unwind_rule.aux_words; `ra` is the column of the
+	 * return address, which is `aux` where calls leave the return address in a register. */
+	uint8_t fp, aux, sp, pc, ra, n_regs;
+	const char *const *register_names; /* n_regs */
+
+	/* Call frame instruction of this machine alone that leaves all rules as they are; 0: none.
+	 * arm64: the return address is signed from here on, or no longer. */
+	uint8_t cfi_ignored;
+
+	bool marks_code; /* symbols $x and $d mark where code and data begin; they name no function
+			  */
+
+	enum arch_relocation (*relocation)(uint32_t type);
+
+	/* Distance between addresses at which stubs of a PLT may begin; 0: the size of an entry,
+	 * which the section states. */
+	uint8_t plt_step, plt_bytes_max;
+	/* Returns the address of the slot of the global offset table that the stub @code at @vaddr
+	 * jumps through, or 0 if it is no stub. *@ret_size is the size of the stub. */
+	uint64_t (*plt_slot)(const uint8_t *code, size_t len, uint64_t vaddr, size_t *ret_size);
+
+	/* Reads a note of a core file. NT_PRSTATUS begins a thread and returns true; other notes
+	 * add to the thread before them. */
+	bool (*core_note)(uint32_t type, const void *desc, size_t size, struct arch_thread *thread);
+};
+
+extern const struct arch arch_x86_64, arch_arm64;
+
+/* Returns the machine with this EM_* number, or NULL if braid cannot read its files. */
+const struct arch *arch__of_machine(unsigned machine);
+
+/* Returns the name of any machine with its article, "an arm64"; "another" if unknown. */
+const char *arch__describe(unsigned machine);
+
+/* Reads a thread's registers and IDs from NT_PRSTATUS, whose layout is the same on all 64-bit
+ * machines but for the number of words in @regs. Returns false if @size is too small. */
+bool arch__read_status(const void *desc, size_t size, struct arch_thread *ret, uint64_t *regs,
+		       size_t n_regs);
+
+#endif
