@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/arch/arch.h"
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 #include "tests/replay/pack.h"
@@ -440,8 +441,13 @@ void bundle__add_call(struct bundle *bundle, const char *image, uint64_t vaddr)
 static int take_case(const struct bundle *bundle, const struct pack_entry *entry,
 		     struct bundle_case *ret)
 {
-	if (entry->tag != PACK_CASE ||
-	    entry->size != sizeof(ret->thread.regs) + sizeof(ret->thread.fs_base))
+	const struct arch *arch = arch__of_machine(entry->b ? entry->b : EM_X86_64);
+
+	if (entry->tag != PACK_CASE)
+		return -EBADMSG;
+	if (!arch || !arch->is_ours)
+		return -ENOTSUP;
+	if (entry->size != sizeof(ret->thread.regs) + sizeof(ret->thread.fs_base))
 		return -EBADMSG;
 	*ret = (struct bundle_case) {
 		.thread = { .tgid = bundle->pid, .tid = entry->a, .name = "thread" }
@@ -480,7 +486,7 @@ static int add_part(struct bundle *bundle, const struct pack_entry *entry, char 
 
 int bundle__next(struct bundle *bundle, struct bundle_case *ret, struct err *err)
 {
-	struct pack_entry entry;
+	struct pack_entry entry, first;
 	char *maps = NULL;
 	size_t at = bundle->at;
 	int code = pack__next(&bundle->pack, &at, &entry);
@@ -491,10 +497,12 @@ int bundle__next(struct bundle *bundle, struct bundle_case *ret, struct err *err
 	bundle->n_constants = 0;
 	if (code <= 0)
 		return code;
+	first = entry;
 	code = take_case(bundle, &entry, ret);
 	if (!code)
 		code = memory__of_pages(&bundle->memory);
-	bundle->sp = ret->thread.regs[UNWIND_REG_RSP];
+	if (!code)
+		bundle->sp = ret->thread.regs[UNWIND_REG_RSP];
 	bundle->at = at;
 	while (!code && (code = pack__next(&bundle->pack, &at, &entry)) > 0 &&
 	       entry.tag != PACK_CASE) {
@@ -504,6 +512,10 @@ int bundle__next(struct bundle *bundle, struct bundle_case *ret, struct err *err
 	free(maps);
 	if (code >= 0)
 		code = add_images(bundle);
+	if (code == -ENOTSUP)
+		return err__set(err, code,
+				"case %s is of %s process, whose code this build does not unwind",
+				first.name, arch__describe(first.b));
 	if (code < 0)
 		return err__set(err, code, "malformed case %s", ret->name);
 	memory__observe(bundle->memory, on_read, bundle);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tests/replay/note.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -383,7 +384,7 @@ static int add_case(struct note *note, const char *name, const struct host_threa
 
 	memcpy(regs, thread->regs, sizeof(thread->regs));
 	regs[UNWIND_REGS] = thread->fs_base;
-	code = pack__add(&note->cases, PACK_CASE, name, thread->tid, 0, regs, sizeof(regs));
+	code = pack__add(&note->cases, PACK_CASE, name, thread->tid, EM_X86_64, regs, sizeof(regs));
 	if (!code)
 		code = target_maps__read(&note->maps, note->pid, note->root, &maps);
 	if (!code)

@@ -13,7 +13,8 @@
 enum pack_tag {
 	PACK_FILE = 1, /* name: path below the target's directory in /proc; bytes: its content */
 	PACK_IMAGE,    /* name: path in the target's root; bytes: name of the image's file */
-	PACK_CASE,     /* name: of the case; a: thread; bytes: DWARF registers, then fs_base */
+	PACK_CASE,     /* name: of the case; a: thread; b: machine (EM_*; 0: x86-64); bytes: DWARF
+			  registers, then fs_base */
 	PACK_BYTES,    /* of the case before: memory at address a */
 	PACK_SAME,     /* of the case before: b bytes at address a are those of the image there */
 	PACK_SIZE,     /* a: size of an ELF file */

@@ -143,6 +143,11 @@ def wrong_records(bundle):
                    entries[case + 1:])
         fails("the stack pointer is 8 off", copy, "^not ok|# ")
 
+        for machine, name in (183, "an arm64"), (62 << 8, "another"):
+            write_pack(copy.path, entries[:case] + [entries[case][:3] + [machine, entries[case][4]]] +
+                       entries[case + 1:])
+            fails(f"a case of {name} machine", copy, f"is of {name} process, whose code this build does not unwind")
+
         kept = [entry for entry in entries if entry[0] != BYTES]
         write_pack(copy.path, kept)
         fails("no memory was recorded", copy, "record again")
