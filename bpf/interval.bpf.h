@@ -2,19 +2,19 @@
 #ifndef BRAID_INTERVAL_BPF_H
 #define BRAID_INTERVAL_BPF_H
 
-/* Events whose value is a time between two occurrences in one thread. What is kept until the end
- * belongs to the task: it goes wherever that goes, and away with it. */
+/* Events whose value is the time between two occurrences in one thread. The data until the end
+ * belongs to the task, and is freed with it. */
 
 #include "bpf/budget.bpf.h"
 #include "bpf/sampler.bpf.h"
 
 struct task_times {
 	struct interval_clock clocks[2 * EVENTS_MAX]; /* by number of the event */
-	__u64 begin_ns[2 * EVENTS_MAX]; /* by number of the event; 0: none has begun */
-	__u64 syscall_ns;		/* since when it is in the system call `syscall`; 0 */
+	__u64 begin_ns[2 * EVENTS_MAX]; /* by number of the event; 0: no interval has begun */
+	__u64 syscall_ns;		/* start of the current system call `syscall`; 0: none */
 	__u64 syscall;
-	__u64 heard; /* 1: a system call that is wanted has begun or ended in it since we listen */
-	struct worth worth; /* of the interval that ended last: the BPF stack has no room for it */
+	__u64 heard; /* 1: a selected system call of the task has begun or ended since the start */
+	struct worth worth; /* that of the last interval; the BPF stack has no room for it */
 };
 
 struct {
@@ -24,7 +24,8 @@ struct {
 	__type(value, struct task_times);
 } task_times __weak SEC(".maps");
 
-/* What had begun by the end of the recording is in it, up to then. */
+/* Returns the time, limited to the recording: an interval that began before its end counts until
+ * then. */
 static __always_inline __u64 interval__now(void)
 {
 	__u64 now_ns = bpf_ktime_get_ns();
@@ -32,7 +33,7 @@ static __always_inline __u64 interval__now(void)
 	return sample_until_ns && now_ns >= sample_until_ns ? sample_until_ns - 1 : now_ns;
 }
 
-/* Is the current task one of those that are sampled? */
+/* Returns 1 if the current task is sampled. */
 static __noinline int is_target(void)
 {
 	const struct task_struct *task = bpf_get_current_task_btf();
@@ -42,7 +43,8 @@ static __noinline int is_target(void)
 	return target__is(task, tgid, proc) && !(proc && proc->flags & PROC_STARTING);
 }
 
-/* The current task's, made if it has none yet; NULL: no memory, which is counted. */
+/* Returns the data of the current task, and creates it if necessary. NULL: there is no memory,
+ * which is counted. */
 static __always_inline struct task_times *times__make(void)
 {
 	struct task_times *times = bpf_task_storage_get(&task_times, bpf_get_current_task_btf(), 0,
@@ -53,8 +55,8 @@ static __always_inline struct task_times *times__make(void)
 	return times;
 }
 
-/* Returns what the sample of such an interval is worth, or NULL if it is not sampled. The part of
- * an interval that lies before the recording does not count. @now_ns is interval__now(). */
+/* Returns the weight of the sample for such an interval, or NULL if it is not sampled. The part of
+ * an interval before the recording does not count. @now_ns is interval__now(). */
 static __always_inline const struct worth *interval__choose(struct task_times *times, __u32 event,
 							    __u64 begin_ns, __u64 now_ns)
 {
@@ -72,7 +74,7 @@ static __always_inline const struct worth *interval__choose(struct task_times *t
 		       : NULL;
 }
 
-/* What has begun before and has no end yet is forgotten: pairs do not nest. */
+/* Starts an interval. An earlier start without an end is discarded: pairs do not nest. */
 static __always_inline int interval__begin(__u32 event)
 {
 	struct task_times *times = is_target() ? times__make() : NULL;
@@ -82,7 +84,7 @@ static __always_inline int interval__begin(__u32 event)
 	return 0;
 }
 
-/* Returns what the sample of the interval that ends now is worth; NULL: it is not sampled. */
+/* Returns the weight of the sample for the interval that ends now, or NULL if it is not sampled. */
 static __always_inline const struct worth *interval__end(__u32 event)
 {
 	__u64 *begin_ns, since_ns;
@@ -101,7 +103,8 @@ static __always_inline const struct worth *interval__end(__u32 event)
 	return interval__choose(times, event, since_ns, interval__now());
 }
 
-/* The same where it is known since when, at a return of a call whose entry was seen. */
+/* Ends an interval as interval__end does, with the start @since_ns: at a return of a call whose
+ * entry was seen. */
 static __always_inline const struct worth *interval__end_since(__u32 event, __u64 since_ns)
 {
 	struct task_times *times = times__make();

@@ -3,14 +3,15 @@
 #include "bpf/interval.bpf.h"
 #include "bpf/lock_thread.bpf.h"
 
-/* Contended locks of user space: threads that wait for a futex, for how long, and who lets them go
- * on. A lock that nobody waits for is no system call, and costs nothing.
+/* Contended locks of user space: threads that wait for a futex, the duration, and the threads that
+ * wake them. A lock without waiters makes no system call, and costs nothing.
  *
- * A wait is noted where the system call begins and sampled where it ends: the thread has not moved
- * meanwhile, and its registers are those of the call. Which threads still wait at the end of the
- * recording (a deadlock is over never) bpf/under_way.bpf.c tells. */
+ * A wait is noted at the start of the system call, and sampled at its end. The thread has not moved
+ * meanwhile, and its registers are those of the call. bpf/under_way.bpf.c lists the threads that
+ * still wait at the end of the recording (a deadlock never ends). */
 
-/* The registers of the system call that say what it is about: all would not fit on the stack. */
+/* The registers of the system call that describe the wait: all registers would not fit on the
+ * stack. */
 struct futex_call {
 	__u64 rdx, rsi, rdi;
 	__u64 orig_rax, rip, cs; /* in this order in struct pt_regs */
@@ -25,8 +26,7 @@ struct lock_key {
 	__u32 pad;
 };
 
-/* Who waits at an address: of those that came first, the thread, since when, and its sample's link.
- * 0: free. */
+/* The first waiters at an address: thread, start, and link of its sample. 0: free. */
 #define LOCK_WAITERS 8
 struct lock_waiters {
 	struct {
@@ -56,7 +56,7 @@ static __always_inline struct lock_waiters *lock__at(__u64 address, __u32 tgid, 
 	return bpf_map_lookup_elem(&lock_waiters, &key);
 }
 
-/* The thread that has the lock that is waited for; 0: that cannot be told. */
+/* Returns the thread that has the lock; 0: unknown. */
 static __always_inline __u32 lock__owner(const struct futex_call *regs, __u32 command)
 {
 	struct glibc_mutex mutex = {};
@@ -66,7 +66,7 @@ static __always_inline __u32 lock__owner(const struct futex_call *regs, __u32 co
 	return futex__owner(&mutex, command, regs->rdx);
 }
 
-/* The current task's; NULL: no memory, which is counted. */
+/* Returns the data of the current task, or NULL if there is no memory, which is counted. */
 static __always_inline struct lock_thread *lock__thread(void)
 {
 	struct lock_thread *thread = bpf_task_storage_get(&lock_threads, bpf_get_current_task_btf(),
@@ -117,8 +117,8 @@ static __always_inline void lock__forget(const struct waiting_rec *rec, __u64 ad
 		}
 }
 
-/* The value of a sample of who lets others go on: how long the first of these has waited. 0: there
- * is none, or not for long. */
+/* Returns the wait time of the first waiter, which is the value of the waker's sample. Returns 0 if
+ * there is no waiter, or its wait has just begun. */
 static __always_inline __u64 lock__first(const struct lock_waiters *waiters, __u64 now_ns,
 					 __u64 *ret_link, __u32 *ret_tid)
 {
@@ -182,8 +182,8 @@ int lock_on_sys_enter(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* A wait whose beginning was not seen: if it is the first that is heard of the thread, it was under
- * way when the recording began. NULL: it is none. */
+/* Handles a wait whose start was not seen. If it is the first event of the thread, it was in
+ * progress when the recording began. Returns NULL if it is not such a wait. */
 static __always_inline struct lock_thread *lock__under_way(const struct pt_regs *from,
 							   struct lock_thread *thread)
 {

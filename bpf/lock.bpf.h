@@ -4,22 +4,22 @@
 
 #include "bpf/thread_local.bpf.h"
 
-/* How the thread stands to the lock of its interpreter (CPython's GIL, CRuby's GVL). Walkers ask
- * it, whose runtime's structs tell: what they cannot read leaves LOCK_UNKNOWN, and nothing else
- * depends on it. */
+/* The state of the thread regarding the lock of its interpreter (CPython's GIL, CRuby's GVL). The
+ * walker of the runtime reads it from the runtime's structs. Failed reads leave LOCK_UNKNOWN, and
+ * have no other effect. */
 
-extern const volatile __u32 cfg_locks; /* 0: nobody asks */
+extern const volatile __u32 cfg_locks; /* 0: walkers do not read it */
 
-/* Does the thread wait for a futex in there? */
+/* Returns 1 if the thread waits for a futex in this range. */
 static __always_inline int waits_in(const struct rec_sample *sample, __u64 start, __u64 bytes)
 {
 	return sample->condition.syscall == SYSCALL_FUTEX && sample->object - start < bytes;
 }
 
-/* Does the thread wait by musl's condition variable at `cond`? Who does so sleeps by a word of his
- * own stack, in a struct waiter {prev, next, state, barrier} that is linked between those before
- * and after it, or to the variable's _c_head and _c_tail (src/thread/pthread_cond_timedwait.c, from
- * 1.1.7 on). The newest is the head: it is looked for in its direction. */
+/* Returns 1 if the thread waits for musl's condition variable at @cond. A waiter sleeps on a word
+ * of its own stack, in a struct waiter {prev, next, state, barrier}. It is linked between earlier
+ * and later ones, or to the variable's _c_head and _c_tail (src/thread/pthread_cond_timedwait.c,
+ * from 1.1.7 on). The newest is the head, in whose direction the search goes. */
 #define MUSL_COND_HEAD	    8
 #define MUSL_WAITER_BARRIER 20
 #define MUSL_WAITERS_MAX    32
@@ -38,7 +38,8 @@ static __always_inline int waits_by_musl_cond(const struct rec_sample *sample, _
 	return at == head;
 }
 
-/* A thread with several interpreters may hold one's lock while it waits for another's. */
+/* Sets the state. A thread with several interpreters may hold one's lock while it waits for
+ * another's. */
 static __always_inline void sample__lock(struct rec_sample *sample, enum lock_state lock)
 {
 	__u8 before = sample->condition.lock;
@@ -48,8 +49,8 @@ static __always_inline void sample__lock(struct rec_sample *sample, enum lock_st
 		sample->condition.lock = lock;
 }
 
-/* Is the task's own PID namespace the one of braid? Else the ids that the target knows of its
- * threads are other numbers. */
+/* Returns 1 if the task's own PID namespace is that of braid. Otherwise the target has other ids
+ * for its threads. */
 static __always_inline int numbers_are_ours(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -65,7 +66,8 @@ static __always_inline int numbers_are_ours(void)
 	       BPF_CORE_READ(upid.ns, ns.inum) == cfg_pidns_ino;
 }
 
-/* It waits for a lock that the thread holds whose id, as it knows it itself, is at that address. */
+/* Records the owner of the lock that the thread waits for. Its id, as the owner itself sees it, is
+ * at @tid_at. */
 static __always_inline void sample__waits_for(struct rec_sample *sample, __u64 tid_at)
 {
 	__u32 tid;

@@ -7,21 +7,20 @@
 #include "bpf/alloc.h"
 #include "bpf/outstanding.h"
 
-/* What was allocated and is not freed. A sample of the call that allocates (bpf/alloc.bpf.c) waits
- * for its value: at the call's return its address is known, and noted; whoever frees the address
- * says that the sample is not wanted. What is noted at the end is outstanding, and user space says
- * so of its samples. */
+/* Allocations that are not freed. The sample of an allocating call (bpf/alloc.bpf.c) waits for its
+ * value. At the return of the call its address is noted. The program that sees the address freed
+ * reports that the sample is not needed. The addresses noted at the end are outstanding, and user
+ * space gives their samples their value. */
 
-/* The outermost call under way. Those that it makes itself are not sampled, and what they return is
- * what it returns. */
+/* The outermost current call. Its inner calls are not sampled, and their result is its result. */
 struct held_call {
-	__u64 sp, pc;	       /* at its entry; 0: there is none */
-	__u64 caller;	       /* its return address, which lies at sp until it returns */
-	__u64 out;	       /* where it writes the address; 0: it returns it */
-	__u64 bytes;	       /* that are asked for */
-	struct held_key moved; /* what it frees if it succeeds ... */
-	struct held_rec old;   /* ... if that has a sample; link 0: it has none */
-	struct held_rec new;   /* its own sample; the same */
+	__u64 sp, pc;	       /* at its entry; 0: no call */
+	__u64 caller;	       /* its return address, at sp until it returns */
+	__u64 out;	       /* place where it writes the address; 0: it returns the address */
+	__u64 bytes;	       /* requested size */
+	struct held_key moved; /* allocation that it frees if it succeeds ... */
+	struct held_rec old;   /* ... and the sample of that; link 0: none */
+	struct held_rec new;   /* its own sample; link 0: none */
 };
 
 struct {
@@ -42,7 +41,7 @@ extern __u64 sample_until_ns;
 extern const volatile __u32 cfg_outstanding;
 extern __u64 last_held;
 
-/* False: the task is none of a target. */
+/* Sets the key for @address. Returns 0 if the task does not belong to a target. */
 static __always_inline int held__key(struct held_key *key, __u64 address)
 {
 	__u32 tgid = task__pid(bpf_get_current_task_btf());
@@ -54,8 +53,8 @@ static __always_inline int held__key(struct held_key *key, __u64 address)
 	return 1;
 }
 
-/* The note is taken away: whoever calls this owns the address. What is freed after the end was
- * outstanding then. */
+/* Removes the note: the caller of this function owns the address. An allocation that is freed after
+ * the end of the recording was outstanding at the end. */
 static __always_inline int held__take(const struct held_key *key, struct held_rec *ret)
 {
 	const struct held_rec *rec = bpf_map_lookup_elem(&held, key);
@@ -74,8 +73,9 @@ static __always_inline void held__drop(__u64 link)
 		count(COUNT_RING_FULL);
 }
 
-/* Is this call made by the one under way? That has not returned, or its return would have been
- * seen, unless an exception has ended it. A tail call leaves no return address of its own. */
+/* Returns 1 if this call is an inner call of the current one. The current call has not returned,
+ * except by an exception: its return would have been seen. A tail call has no return address of its
+ * own. */
 static __always_inline int held__is_inner(const struct pt_regs *ctx)
 {
 	const struct held_call *call =
@@ -90,7 +90,7 @@ static __always_inline int held__is_inner(const struct pt_regs *ctx)
 	       caller == call->caller;
 }
 
-/* A call that is made by none of the others begins. */
+/* Records the start of a call that is not an inner call. */
 static __always_inline void held__enter(const struct pt_regs *ctx, __u64 cookie, __u64 bytes,
 					const volatile __u64 *arguments)
 {
@@ -108,14 +108,15 @@ static __always_inline void held__enter(const struct pt_regs *ctx, __u64 cookie,
 	call->out = ALLOC_WRITES(cookie) ? ctx->rdi : 0;
 	call->bytes = bytes;
 	call->old.link = call->new.link = 0;
-	/* At once, although it may fail: when it returns, another thread may have the address. */
+	/* The old note is removed now, although the call may fail: after its return another thread
+	 * may have the address. */
 	if (ALLOC_FREES(cookie) && arguments[ALLOC_FREED(cookie)] &&
 	    held__key(&call->moved, arguments[ALLOC_FREED(cookie)]) &&
 	    !held__take(&call->moved, &call->old))
 		call->old.link = 0;
 }
 
-/* It is sampled. */
+/* Records that the current call is sampled. */
 static __always_inline void held__sampled(struct rec_sample *sample)
 {
 	struct held_call *call =

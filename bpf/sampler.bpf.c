@@ -15,7 +15,7 @@ const volatile __u32 cfg_targets_only = 0;
 const volatile __u32 cfg_locks = 0;
 const volatile __u32 cfg_slots = 1;
 
-/* Of an object by itself: what its type is. */
+/* Constants of one object: properties of its program type. */
 const volatile __u32 cfg_slot_first SEC(".rodata.type") = 0;
 const volatile __u32 cfg_slot_end SEC(".rodata.type") = 1;
 const volatile __u32 cfg_tableless SEC(".rodata.type") = 0; /* bit n: hook of walker slot n */
@@ -23,21 +23,23 @@ const volatile __u32 cfg_tableless SEC(".rodata.type") = 0; /* bit n: hook of wa
 __u32 last_code = 0;
 __u32 last_program = 0;
 
-/* Of the recording (CLOCK_MONOTONIC). What is under way at its beginning counts from there; 0:
- * nothing is. User space sets both, and may set the end to an earlier time; 0: there is none. */
+/* Period of the recording (CLOCK_MONOTONIC). An interval in progress at its beginning counts from
+ * there; 0: it does not count. User space sets both, and may set the end to an earlier time; 0:
+ * there is no end. */
 __u64 sample_from_ns = 0;
 __u64 sample_until_ns = 0;
 
-/* By number of the event: of so many occurrences one is sampled; what each is worth, in the event's
- * unit; below what value there is no sample; the occurrences that there were; and those since the
- * last sample, where their values differ. */
+/* By number of the event: the number of occurrences per sample, the value of each in the event's
+ * unit, and the minimum value for a sample. Then the number of all occurrences. The last one has
+ * those since the last sample, if their values differ. */
 const volatile __u64 cfg_periods[2 * EVENTS_MAX] = {};
 const volatile __u64 cfg_values[2 * EVENTS_MAX] = {};
 const volatile __u64 cfg_minima[2 * EVENTS_MAX] = {};
 __u64 occurrences[2 * EVENTS_MAX] = {};
 struct rest_rec period_rests[2 * EVENTS_MAX] = {};
 
-/* User space raises it when it takes the rests. Not 0, which is that of clocks that never ran. */
+/* User space increments it when it takes the rests. It is not 0, the epoch of clocks that never
+ * ran. */
 __u32 rest_epoch = 1;
 
 const volatile __u32 cfg_budget_permille = 0;
@@ -50,14 +52,14 @@ const volatile __u32 cfg_measured = 0;
 const volatile __u32 cfg_filtered = 0;
 const volatile __u32 cfg_paired = 0;
 
-const volatile __u32 cfg_numbers[EVENT_SLOTS_N] = {}; /* 0: it is not of this session */
+const volatile __u32 cfg_numbers[EVENT_SLOTS_N] = {}; /* 0: the session has no such event */
 
 SEC("?perf_event")
 int on_sample(struct bpf_perf_event_data *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	/* A perf event that a child has inherited (a breakpoint's) has the program, but not its
-	 * cookie: the session's first event is the only one of these. */
+	 * cookie. In a session only the first event can be of this kind. */
 	__u32 event = cookie & COOKIE_EVENT ?: 1;
 	struct worth worth = worth__usual(event);
 	struct scratch *scratch;
@@ -82,7 +84,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* As sample__begin, where an interval may end. */
+/* Begins a sample as sample__begin does, where an interval may end. */
 static __always_inline struct scratch *sample__begin_interval(__u32 event)
 {
 	const struct worth *worth;
@@ -114,8 +116,8 @@ static __always_inline int on_begin(struct bpf_raw_tracepoint_args *ctx, __u32 e
 									 : 0;
 }
 
-/* For each event that a session can have one that takes samples, and one where an interval begins:
- * raw tracepoints have had no attach cookie until Linux 6.10. */
+/* Two programs for each event of a session: one that samples, and one where an interval begins. Raw
+ * tracepoints have no attach cookie before Linux 6.10. */
 #define ON_TRACEPOINT(event)                                           \
 	SEC("?raw_tp")                                                 \
 	int on_tracepoint_##event(struct bpf_raw_tracepoint_args *ctx) \
@@ -146,7 +148,7 @@ ON_TRACEPOINT(15)
 ON_TRACEPOINT(16)
 _Static_assert(EVENTS_MAX == 16, "a program for each");
 
-/* As sample__begin, at a return whose call is known by its frame. */
+/* Begins a sample as sample__begin does, at a return whose call is identified by its frame. */
 static __noinline struct scratch *sample__begin_return(const struct pt_regs *ctx, __u64 cookie)
 {
 	__u32 event = EVENT_AT(cookie & COOKIE_EVENT);
@@ -193,7 +195,7 @@ int on_uprobe(struct pt_regs *ctx)
 	return 0;
 }
 
-/* At a function of the kernel, or its return. */
+/* Runs at a function of the kernel, or its return. */
 SEC("?kprobe")
 int on_kprobe(struct pt_regs *ctx)
 {
