@@ -44,16 +44,16 @@
 
 #define FRAME_BLOCK_BYTES (FRAME_BLOCK_WORDS * 8)
 #define PAGE_BYTES	  4096
-#define TAG_BITS	  7ULL	     /* 3.14: of a _PyStackRef */
-#define INDEX_UNKNOWN	  0x7ffffff0 /* no code object is so long: the line is not known */
+#define TAG_BITS	  7ULL	     /* 3.14: tag bits of a _PyStackRef */
+#define INDEX_UNKNOWN	  0x7ffffff0 /* longer than any code object: the line is unknown */
 
-/* Frames, and the shims between them */
+/* Frames, and the shims between them. */
 #define STEPS_MAX RUNTIME_PAIRS_MAX
 
-/* A step looks its memory up once for so many. */
+/* Number of frames for one look-up of memory in a step. */
 #define FRAMES_PER_STEP 4
 
-/* Thread states of all interpreters that are looked at in search of this thread's */
+/* Maximum number of thread states of all interpreters that are searched for this thread's. */
 #define LIST_STEPS_MAX 1024
 
 struct {
@@ -70,7 +70,7 @@ static __always_inline struct python_state *state__get(void)
 	return bpf_map_lookup_elem(&python_states, &key);
 }
 
-/* Has the process more than one interpreter? Looked up anew from time to time only. */
+/* Returns 1 if the process has more than one interpreter. This is checked only once per period. */
 static __always_inline int several_interpreters(struct python_proc_rec *proc, __u64 now_ns)
 {
 	__u64 first = 0, second = 0;
@@ -82,13 +82,14 @@ static __always_inline int several_interpreters(struct python_proc_rec *proc, __
 			read_user(&second, sizeof(second), first + proc->offsets.interp_next);
 		proc->several = !!second;
 		if (proc->offsets.interp_gil)
-			proc->gil = 0; /* perhaps of one that is gone */
+			proc->gil = 0; /* it may belong to an interpreter that has ended */
 		proc->checked_ns = now_ns;
 	}
 	return proc->several;
 }
 
-/* Looks at the next thread state of the current interpreter, or goes on to the next interpreter. */
+/* Examines the next thread state of the current interpreter, or continues with the next
+ * interpreter. */
 static long list_step(__u32 index, void *unused)
 {
 	struct python_state *state = state__get();
@@ -113,13 +114,13 @@ static long list_step(__u32 index, void *unused)
 	if (owner != state->fsbase)
 		return 0;
 	if (state->n_tstates && at == state->tstates[0])
-		return 1; /* a state that was freed meanwhile led back */
+		return 1; /* a state that was freed meanwhile led back to it */
 	state->tstates[state->n_tstates & (PYTHON_STATES_MAX - 1)] = at;
 	return ++state->n_tstates >= PYTHON_STATES_MAX;
 }
 
-/* All states of the thread. An interpreter is newer than the one whose code made it, and newer
- * ones come first in the list: what comes first runs inside what comes later. */
+/* Finds all states of the thread. An interpreter is newer than its creator, and newer ones come
+ * first in the list. So an earlier state runs inside a later one. */
 static __always_inline void find_states(struct python_state *state, __u64 tstate)
 {
 	const struct python_offsets *offsets = &state->proc.offsets;
@@ -132,7 +133,7 @@ static __always_inline void find_states(struct python_state *state, __u64 tstate
 	bpf_loop(LIST_STEPS_MAX, list_step, NULL, 0);
 	for (i = 0; i < PYTHON_STATES_MAX; i++)
 		found |= i < state->n_tstates && state->tstates[i] == tstate;
-	/* The list changed meanwhile: better this one alone than some of them. */
+	/* The list has changed meanwhile: this state alone is better than some of them. */
 	if (!found && state->n_tstates < PYTHON_STATES_MAX) {
 		state->tstates[0] = tstate;
 		state->n_tstates = 1;
@@ -156,8 +157,8 @@ static __noinline int frame__load(struct python_state *state, __u64 *ret_at)
 		*ret_at = frame - state->block_start;
 		return 0;
 	}
-	/* Outer frames lie below: end the block with this frame, but stay in its page, where the
-	 * memory that it was allocated in may begin. */
+	/* Outer frames are below. The block ends with this frame, but stays in its page: the memory
+	 * of the frames may begin there. */
 	start = frame + bytes - FRAME_BLOCK_BYTES;
 	if ((start ^ frame) & ~(PAGE_BYTES - 1ULL))
 		start = frame & ~(PAGE_BYTES - 1ULL);
@@ -172,7 +173,7 @@ static __noinline int frame__load(struct python_state *state, __u64 *ret_at)
 	return -1;
 }
 
-/* Begins the segment of `cframe`: the frames that one native eval loop runs. */
+/* Begins the segment of @cframe: the frames of one native interpreter loop. */
 static __always_inline int segment__start(struct python_state *state, __u64 cframe)
 {
 	__u64 pair[2]; /* current_frame, previous */
@@ -192,7 +193,7 @@ static __always_inline int has_cframes(const struct python_state *state)
 	       state->proc.offsets.chain == PYTHON_CHAIN_CFRAME_SHIMS;
 }
 
-/* What has been walked of this thread state was left over or garbage. */
+/* Discards the frames of this thread state: they were left over, or garbage. */
 static __always_inline void chain__forget(struct python_state *state, struct scratch *scratch)
 {
 	scratch->n_words = state->chain_word;
@@ -208,10 +209,10 @@ static __always_inline int proc__has_loop(const struct python_proc_rec *proc, __
 struct loop_search {
 	const struct python_proc_rec *proc;
 	const struct scratch *scratch;
-	__u64 cfa; /* of the loop; 0: none found */
+	__u64 cfa; /* CFA of the loop; 0: not found */
 };
 
-/* The index-th caller of the innermost native frame. */
+/* Checks the caller @index of the innermost native frame. */
 static long loop_step(__u32 index, void *ctx)
 {
 	struct loop_search *search = ctx;
@@ -236,13 +237,14 @@ static __always_inline int segment__is_linked(const struct python_state *state, 
 	       outer && outer == previous;
 }
 
-/* A loop links its C frame a few instructions before it fills it in: till then what is there was
- * left over from earlier calls, or is garbage. In Debian's builds of 3.11 that is true of both
- * words, which are written at once. So while a loop begins, the C frame outside it is that of the
- * next loop among the native frames, at the same distance from the CFA, or the thread's first.
+/* Begins the innermost segment. A loop links its C frame a few instructions before it fills it.
+ * Until then its content was left over from earlier calls, or is garbage. In Debian's builds of
+ * 3.11 that applies to both words, which are written together. While a loop begins, the outer C
+ * frame is that of the next loop among the native frames, at the same distance from the CFA.
+ * Without such a loop it is the thread's first.
  *
  * If the linked C frame is another one, both may be wrong: a thread that switches stacks has outer
- * loops that are not its callers. Then the frames are inferred. The linked C frame is taken if it
+ * loops that are not its callers. Then the frames are inferred. The linked C frame is used if it
  * runs the caller of the frame. */
 static __always_inline void segment__begin(struct python_state *state, struct scratch *scratch)
 {
@@ -300,9 +302,9 @@ unreadable:
 	return 1;
 }
 
-/* An interpreter loop links its C frame a few instructions before it stores its frame there. What
- * is found in between in the innermost segment is left over from earlier calls, or garbage: forget
- * it and go on with the segment outside. Returns 0 if there is one. */
+/* Continues with the outer segment. An interpreter loop links its C frame a few instructions before
+ * it stores its frame there. Until then the content of the innermost segment was left over from
+ * earlier calls, or is garbage, and is discarded. Returns 0 if there is an outer segment. */
 static __always_inline int segment__restart(struct python_state *state, struct scratch *scratch)
 {
 	if (!has_cframes(state) || state->segments != 1 || !state->cframe_previous)
@@ -311,8 +313,9 @@ static __always_inline int segment__restart(struct python_state *state, struct s
 	return segment__start(state, state->cframe_previous);
 }
 
-/* 3.11: a generator passes what is thrown into it on to the one that it delegates to without a loop
- * of its own: its frame is put into the segment of its caller, and its is_entry is of earlier. */
+/* Returns 1 if the segment continues at @previous. In 3.11 a generator passes an exception that is
+ * thrown into it to its delegate without a separate loop. The delegate's frame is then in the
+ * segment of its caller, and its is_entry is outdated. */
 static __always_inline int segment__goes_on(struct python_state *state, __u64 previous)
 {
 	__u64 outer = 0;
@@ -324,7 +327,7 @@ static __always_inline int segment__goes_on(struct python_state *state, __u64 pr
 	return previous && previous != outer;
 }
 
-/* 3.11: the frame that began the segment is done: on to the segment outside it. */
+/* 3.11: ends the segment at the frame that began it, and continues with the outer segment. */
 static __always_inline int segment__end(struct python_state *state, struct scratch *scratch,
 					__u64 expected)
 {
@@ -336,7 +339,7 @@ static __always_inline int segment__end(struct python_state *state, struct scrat
 	}
 	if (state->frame == expected)
 		return expected ? 0 : chain__start(state, scratch);
-	if (state->segments == 2) { /* as in segment__restart: what was walked was left over */
+	if (state->segments == 2) { /* as in segment__restart: these frames were left over */
 		chain__forget(state, scratch);
 		return 0;
 	}
@@ -344,8 +347,8 @@ static __always_inline int segment__end(struct python_state *state, struct scrat
 	return 1;
 }
 
-/* From 3.12 on: the shim is done, its address is that of the loop which ran the frames before it.
- * In the innermost segment of 3.12 it may be left over, too. */
+/* From 3.12 on: ends the segment at its shim. The address of the shim is that of the loop which ran
+ * the frames before it. In the innermost segment of 3.12 the shim may be left over, too. */
 static __always_inline int shim__end(struct python_state *state, struct scratch *scratch,
 				     __u64 previous)
 {
@@ -366,12 +369,12 @@ static __always_inline int shim__end(struct python_state *state, struct scratch 
 	return previous ? 0 : chain__start(state, scratch);
 }
 
-/* Nothing where a frame should be. */
+/* Handles a missing frame. */
 static __always_inline int chain__end(struct python_state *state, struct scratch *scratch)
 {
 	if (!segment__restart(state, scratch))
 		return 0;
-	/* None at all, or none outside of what segment__restart forgot */
+	/* There are no frames at all, or none outside of those that segment__restart discarded. */
 	if (state->n == state->chain_n && (state->segments <= 1 || state->begins))
 		return chain__start(state, scratch);
 	count(COUNT_WALK_READ);
@@ -391,15 +394,15 @@ static __always_inline int frame__done(struct python_state *state, struct scratc
 		return 0;
 	if (state->proc.offsets.chain == PYTHON_CHAIN_OBJECTS)
 		return chain__start(state, scratch);
-	/* Not linked to its caller yet: the outermost one is an entry, or a shim. */
+	/* The frame is not linked to its caller yet: the outermost one is an entry, or a shim. */
 	if (!segment__restart(state, scratch))
 		return 0;
 	count(COUNT_WALK_READ);
 	return 1;
 }
 
-/* Where the instructions of a code object begin that a thread has for itself; 0: not readable.
- * After code__number. */
+/* Returns the start of a thread's own copy of the instructions of @code; 0: not readable. It is
+ * called after code__number. */
 static __noinline __u64 code__copy(struct python_state *state, __u64 code, __u32 copy)
 {
 	struct code_slot *slot = &state->slots[code__slot(code)];
@@ -418,8 +421,8 @@ static __noinline __u64 code__copy(struct python_state *state, __u64 code, __u32
 	return bytecode;
 }
 
-/* Bytes from the start of the bytecode, of which the frame executes that copy; 0: the first one,
- * which is the code object's own. */
+/* Returns the position in bytes from the start of the bytecode. @copy is the copy that the frame
+ * executes; 0: the code object's own. */
 static __always_inline __u32 frame__index(struct python_state *state, __u64 instr, __u64 code,
 					  __u32 copy)
 {
@@ -441,7 +444,7 @@ static __always_inline __u32 frame__index(struct python_state *state, __u64 inst
 	}
 }
 
-/* Returns 0 if there is more to walk. */
+/* Walks one frame. Returns 0 if there are more. */
 static __always_inline int walk_frame(struct python_state *state, struct scratch *scratch)
 {
 	const struct python_offsets *offsets;
@@ -510,11 +513,11 @@ static long walk_step(__u32 index, void *unused)
 
 /* --- copies of CPython in one process --- */
 
-/* Interpreters of a copy that are looked at */
+/* Maximum number of interpreters of a copy to examine. */
 #define OWNERS_MAX 16
 
-/* Returns 1 if the thread state is of an interpreter of @proc: copies whose C libraries have
- * numbers of thread keys of their own (dlmopen) may find each other's. */
+/* Returns 1 if the thread state belongs to an interpreter of @proc. Copies whose C libraries have
+ * their own numbers of thread keys (dlmopen) may find each other's states. */
 static __noinline int proc__owns(const struct python_proc_rec *proc, __u64 tstate)
 {
 	__u64 interp = 0, at = 0;
@@ -536,7 +539,8 @@ static __noinline int proc__owns(const struct python_proc_rec *proc, __u64 tstat
 	return 0;
 }
 
-/* Returns 1 if the process has more than one copy of the interpreter, by a lookup now and then. */
+/* Returns 1 if the process has more than one copy of the interpreter. This is looked up once per
+ * period. */
 static __always_inline int several_copies(struct python_proc_rec *proc, __u32 space, __u64 now_ns)
 {
 	__u32 second = WALKER_COPY_KEY(space, 1);
@@ -548,8 +552,8 @@ static __always_inline int several_copies(struct python_proc_rec *proc, __u32 sp
 	return proc->copies;
 }
 
-/* Finds the copy that the thread runs: state->proc_key and tstates[0]; 0: it runs none. If it runs
- * two, the first one counts. */
+/* Finds the copy that the thread runs, and sets state->proc_key and tstates[0]; 0: none. If the
+ * thread runs two copies, the first one is used. */
 static __noinline int copy__find(struct python_state *state, __u32 space)
 {
 	const struct python_proc_rec *proc;
@@ -577,8 +581,8 @@ static __noinline int copy__find(struct python_state *state, __u32 space)
 	return 0;
 }
 
-/* Returns the copy that the thread runs, with state->tstates[0]; @first if it runs none. NULL: that
- * is not known, which is counted. */
+/* Returns the copy that the thread runs, with state->tstates[0], or @first if it runs none. NULL:
+ * unknown, which is counted. */
 static __always_inline struct python_proc_rec *proc__find(struct python_state *state, __u32 space,
 							  struct python_proc_rec *first)
 {
