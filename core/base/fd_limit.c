@@ -42,8 +42,8 @@ int fd_limit__raise(struct rlimit *ret_users, struct err *err)
 		return err__set(err, -errno, "cannot read the limit of open files");
 	if (hard < least)
 		return err__set(err, -EMFILE,
-				"no more than %llu files may be open (ulimit -Hn), and braid needs "
-				"%llu on this machine",
+				"cannot open enough files: the hard limit is %llu (ulimit -Hn), "
+				"and braid needs %llu on this machine",
 				(unsigned long long)hard, (unsigned long long)least);
 	fd_limit__close_reserve();
 	return 0;

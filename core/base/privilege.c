@@ -33,7 +33,7 @@ static const struct privilege_need needs[PRIVILEGES_N] = {
 				  "has no names, and stacks end there" },
 	[PRIVILEGE_FILES] = { CAP_CHECKPOINT_RESTORE, true, "deleted and replaced files",
 			      "only exported functions of deleted or replaced files have names" },
-	[PRIVILEGE_READ] = { CAP_DAC_READ_SEARCH, false, "programs that one may not read",
+	[PRIVILEGE_READ] = { CAP_DAC_READ_SEARCH, false, "programs that this user may not read",
 			     "only exported functions of files that this user may not read have "
 			     "names" },
 	[PRIVILEGE_SYMBOLS] = { CAP_SYSLOG, false, "names of kernel functions",
@@ -183,21 +183,20 @@ int privilege__explain(uint32_t wanted, const char *what, struct err *err)
 	if (in_user_namespace())
 		return err__set(
 			err, -EPERM,
-			"not permitted %s: this takes %s in the initial user namespace, and "
-			"braid runs in another one (a rootless container): run it outside",
+			"not permitted %s: that requires %s in the initial user namespace, and "
+			"braid runs in another one (a rootless container). Run braid outside of it",
 			what, names);
 	if (missing)
 		return err__set(err, -EPERM,
-				"not permitted %s: user %u lacks %s: run as root (sudo), or with "
-				"that (`braid doctor` says how)",
+				"not permitted %s: user %u lacks %s. Run as root (sudo), or grant "
+				"the missing capabilities (`braid doctor` explains how)",
 				what, geteuid(), names);
 	if (paranoid)
-		return err__set(
-			err, -EPERM,
-			"not permitted %s: kernel.perf_event_paranoid is %d, by which this "
-			"kernel asks for CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2, "
-			"or run as root (sudo)",
-			what, paranoid);
+		return err__set(err, -EPERM,
+				"not permitted %s: kernel.perf_event_paranoid is %d, so that this "
+				"kernel requires CAP_SYS_ADMIN. Use sysctl "
+				"kernel.perf_event_paranoid=2, or run as root (sudo)",
+				what, paranoid);
 	return err__set(err, -EPERM,
 			"not permitted %s, though user %u has %s: a container's seccomp profile, a "
 			"security module or the kernel's lockdown forbids it",
@@ -214,9 +213,9 @@ int privilege__check_owner(uint32_t pid, uint32_t uid, struct err *err)
 	if (!privilege__is_lent() || uid == getuid())
 		return 0;
 	return err__set(err, -EPERM,
-			"process %u is not user %u's, or not dumpable: braid has its privileges "
-			"from its file, and shows everybody his own processes only; run it as root "
-			"(sudo)",
+			"process %u does not belong to user %u, or is not dumpable: braid has its "
+			"privileges from its file, and shows each user only his own processes. Run "
+			"it as root (sudo)",
 			pid, getuid());
 }
 
@@ -286,7 +285,7 @@ void privilege__why_hidden(char *ret, size_t size)
 {
 	if (setting("/proc/sys/kernel/kptr_restrict") == 2)
 		snprintf(ret, size,
-			 "the kernel hides their addresses from everybody: sysctl "
+			 "the kernel hides their addresses from all users. Use sysctl "
 			 "kernel.kptr_restrict=1");
 	else if (privilege__missing(1U << PRIVILEGE_SYMBOLS))
 		snprintf(ret, size, "user %u lacks CAP_SYSLOG", geteuid());

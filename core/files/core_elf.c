@@ -35,11 +35,10 @@ static int read_head(struct core_elf *core, const char *path, Elf64_Ehdr *ret, s
 {
 	if (!core_elf__read(core, ret, sizeof(*ret), 0) ||
 	    memcmp(ret->e_ident, ELFMAG, SELFMAG) != 0)
-		return err__set(err, -EBADMSG, "%s is no core file: it does not begin as one",
-				path);
+		return err__set(err, -EBADMSG, "cannot read %s: it is not a core file", path);
 	if (ret->e_type != ET_CORE)
 		return err__set(err, -EBADMSG,
-				"%s is no core file, but another ELF file (a program or library)",
+				"cannot read %s: it is a program or library, not a core file",
 				path);
 	core->arch = arch__of_machine(ret->e_machine);
 	if (!core->arch || ret->e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -168,7 +167,7 @@ int core_elf__open(int fd, const char *path, struct core_elf *ret, struct err *e
 	*ret = (struct core_elf) { .fd = fd };
 	/* Reading from a device or a pipe could block forever. */
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		code = err__set(err, -EBADMSG, "%s is no regular file", path);
+		code = err__set(err, -EBADMSG, "%s is not a regular file", path);
 		goto out;
 	}
 	ret->size = st.st_size;

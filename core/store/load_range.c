@@ -161,11 +161,11 @@ static int has_nothing(const struct range *range, const char *path, struct err *
 	char begin[32], end[32];
 
 	if (!range->n)
-		return err__set(err, -ENOENT, "no recording in %s can be read", path);
+		return err__set(err, -ENOENT, "no recording in %s is readable", path);
 	local_time(range->begin_ns, begin, sizeof(begin));
 	local_time(range->end_ns, end, sizeof(end));
-	return err__set(err, -ENOENT, "%s has nothing of that time: it is of %s to %s", path, begin,
-			end);
+	return err__set(err, -ENOENT, "%s has no samples from that time: it covers %s to %s", path,
+			begin, end);
 }
 
 static int choose(struct range *range, const char *path, struct err *err)
@@ -219,7 +219,7 @@ static int add_file(struct range *range, const struct part *part, bool timed,
 	if (!code && timed)
 		code = recorded__time_ticks(&recorded);
 	if (code == -ENODATA)
-		err__set(err, code, "%s does not tell its rate, and others have several: left out",
+		err__set(err, code, "%s has no sampling rate, and the others have several rates",
 			 part->path);
 	else if (!err->text[0] && (code || recorded_merge__add(merge, &recorded)))
 		code = err__set(err, -ENOMEM, "out of memory");
@@ -264,7 +264,7 @@ static int add_files(struct range *range, bool alone, struct recorded *to, struc
 			skip(range, why.text);
 	}
 	recorded_merge__free(merge);
-	return code || added ? code : err__set(err, -ENOENT, "no recording there can be read");
+	return code || added ? code : err__set(err, -ENOENT, "no recording there is readable");
 }
 
 int load_range__of(const char *path, const struct profile_filter *filter, struct recorded *ret,

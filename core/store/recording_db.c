@@ -83,7 +83,7 @@ int recording_db__check(const struct recording_db *db, struct err *err)
 {
 	if (!db->failed)
 		return 0;
-	return err__set(err, db->failed, "cannot write %s: it failed before",
+	return err__set(err, db->failed, "cannot write %s: an earlier write failed",
 			db->path ? db->path : "to memory");
 }
 

@@ -128,8 +128,8 @@ static int find_journal(const char *path, struct err *err)
 	ret = fd >= 0 && recording_file__is_journal(fd) ? 1 : -EEXIST;
 	close_fd(&fd);
 	return ret < 0 ? err__set(err, ret,
-				  "%s is in the way: SQLite would take it for a part of the "
-				  "recording; move it, or record to another file",
+				  "cannot record beside %s: SQLite would treat it as a part of the "
+				  "recording. Move it, or choose another output file with -o",
 				  path)
 		       : ret;
 }
@@ -156,13 +156,13 @@ static int check_company(const char *path, bool owner, struct err *err)
 	ret = find_journal(journal, err);
 	if (ret > 0 && !owner)
 		ret = err__set(err, -EEXIST,
-			       "%s is in the way, the journal of a database that is gone; move it, "
-			       "or record to another file",
+			       "cannot record beside %s: it is the journal of a missing database. "
+			       "Move it, or choose another output file with -o",
 			       journal);
 	if (ret >= 0 && !lstat(wal, &st)) /* braid creates no write-ahead logs */
 		ret = err__set(err, -EEXIST,
-			       "%s is in the way: SQLite would take it for a part of the "
-			       "recording; move it, or record to another file",
+			       "cannot record beside %s: SQLite would treat it as a part of the "
+			       "recording. Move it, or choose another output file with -o",
 			       wal);
 out:
 	free(journal);
@@ -200,7 +200,7 @@ static int find(const char *path, bool force, struct err *err)
 						  strerror(errno));
 	if (S_ISDIR(st.st_mode))
 		return err__set(err, -EISDIR,
-				"cannot write %s: it is a directory; name a file with -o", path);
+				"cannot write %s: it is a directory. Choose a file with -o", path);
 	if (!force && foreign_path__is_foreign(path, &st))
 		return err__set(
 			err, -EACCES,
@@ -210,7 +210,8 @@ static int find(const char *path, bool force, struct err *err)
 	/* --force must not remove /dev/null, nor the target of a link. */
 	if (!S_ISREG(st.st_mode))
 		return err__set(err, -EEXIST,
-				"%s exists and is not a regular file; name another one with -o",
+				"cannot write %s: it exists and is not a regular file. Choose "
+				"another one with -o",
 				path);
 	fd = open_to_look(path, err);
 	if (fd < 0)
@@ -232,8 +233,8 @@ static int check_old(const char *path, struct err *err)
 
 	if (there == THERE_OTHER)
 		ret = err__set(err, -EEXIST,
-			       "%s is in the way, where the recording %s would go: it is none; "
-			       "move it, or record to another file",
+			       "cannot move the old recording to %s: that file exists and is not a "
+			       "recording. Move it, or choose another output file than %s with -o",
 			       old, path);
 	if (ret >= 0)
 		ret = check_company(old, there == THERE_RECORDING, err);

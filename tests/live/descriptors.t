@@ -27,7 +27,7 @@ def needed():
     """What it says that it needs at least."""
     result = limited(64, 64, "record", "-o", gate.path("none.db"), "--", "true")
     gate.equal(result.status, 1, "too few: status")
-    gate.matches(r"^braid: no more than 64 files may be open \(ulimit -Hn\), and braid needs \d+ on "
+    gate.matches(r"^braid: cannot open enough files: the hard limit is 64 \(ulimit -Hn\), and braid needs \d+ on "
                  r"this machine\n$", result.err, "too few: one line")
     gate.ok(not os.path.exists(gate.path("none.db")), "too few: no file")
     return int(re.search(r"needs (\d+)", result.err).group(1))

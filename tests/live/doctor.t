@@ -147,7 +147,8 @@ def check_recorded(name, less, caps, targets):
 
 
 def check_refused(name, capability, caps, targets):
-    why = f"user {NOBODY} lacks {capability}: run as root (sudo), or with that (`braid doctor` says how)"
+    why = (f"user {NOBODY} lacks {capability}. Run as root (sudo), or grant the missing capabilities "
+           "(`braid doctor` explains how)")
     for words in ("-p", targets["own"][0].pid), ("-a", "-d", "1"), ("--", "true"):
         result = braid(caps, "record", "-o", "never.db", *words)
         gate.equal(result, (1, "", f"braid: not permitted to load BPF programs: {why}\n"),
@@ -179,7 +180,8 @@ def check_one(less, targets):
             what = {"perf events": "to sample all CPUs", "ring buffer": "to make BPF maps"}.get(
                 row, "to load BPF programs")
             gate.equal(rows[row][:2], ("MISSING", f"not permitted {what}: user {NOBODY} lacks {capability}"
-                                       ": run as root (sudo), or with that (`braid doctor` says how)"),
+                                       ". Run as root (sudo), or grant the missing capabilities "
+                                       "(`braid doctor` explains how)"),
                        f"{name}: doctor: {row}")
     elif less and (less != "syslog" or SYMBOLS):
         row, capability, without = ROWS[less]
@@ -203,8 +205,8 @@ def check_probes(targets):
     gate.equal(rows["BPF statistics"][:2], ("limited", lacks(
         "CAP_SYS_ADMIN", "--max-overhead limits no probes")), "as the unit: doctor: statistics")
     pid = targets["own"][0].pid
-    why = (f"user {NOBODY} lacks CAP_SYS_ADMIN: run as root (sudo), or with that (`braid doctor` says "
-           "how)")
+    why = (f"user {NOBODY} lacks CAP_SYS_ADMIN. Run as root (sudo), or grant the missing capabilities "
+           "(`braid doctor` explains how)")
     for event in ("uprobe:libc.so.6:malloc", "uretprobe:libc.so.6:malloc", "lock:pthread", "lock-order",
                   "outstanding:malloc", f"usdt:{PYTHON}:python:gc__start"):
         result = braid(ALL, "record", "-o", "never.db", "-d", "0.1", "-p", pid, "-e", event)
@@ -221,8 +223,8 @@ def check_probes(targets):
 
 def check_paranoid(setting):
     """What kernels say that take CAP_SYS_ADMIN for perf events while this setting is so high."""
-    why = (f"not permitted to sample all CPUs: kernel.perf_event_paranoid is {setting}, by which this "
-           "kernel asks for CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2, or run as root (sudo)")
+    why = (f"not permitted to sample all CPUs: kernel.perf_event_paranoid is {setting}, so that this "
+           "kernel requires CAP_SYS_ADMIN. Use sysctl kernel.perf_event_paranoid=2, or run as root (sudo)")
     status, rows, verdict = doctor(ALL)
     check_row("paranoid", "perf events", rows["perf events"], "MISSING", why,
               r"sysctl kernel\.perf_event_paranoid=2")

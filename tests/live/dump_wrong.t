@@ -109,7 +109,7 @@ def check_cores():
     size = os.path.getsize(core)
     with open(core, "rb") as file:
         head = file.read(1 << 16)
-    for name, cut, pattern in (("no header", 20, "is no core file"),
+    for name, cut, pattern in (("no header", 20, "it is not a core file"),
                                ("no segments", 64, "is truncated"),
                                ("no notes", 4096, "is truncated|has no threads")):
         with open(copy, "wb") as file:
@@ -134,9 +134,9 @@ def check_cores():
     check_refused("another machine", "is the core file of an arm64 process", "--core", copy)
     change(copy, 18, struct.pack("<H", EM_386))
     check_refused("32 bits", "is the core file of a 32-bit x86 process", "--core", copy)
-    check_refused("a program", "is no core file, but another ELF file", "--core", program)
-    check_refused("a text", "is no core file", "--core", __file__)
-    check_refused("a device", "is no regular file", "--core", "/dev/zero")
+    check_refused("a program", "it is a program or library, not a core file", "--core", program)
+    check_refused("a text", "it is not a core file", "--core", __file__)
+    check_refused("a device", "is not a regular file", "--core", "/dev/zero")
     check_refused("no file", "No such file", "--core", gate.path("missing"))
     os.unlink(program)
     result = gate.braid("dump", "--core", core)

@@ -33,7 +33,7 @@ def check_others(kind):
                   ("calls", "-d", "0.1", "-p"), ("probes", "-p"), ("probes", "--no-attach", "-p"),
                   ("bench", "-d", "1", "-p"), ("events", "-p")):
         forbidden(f"{kind}: {words[0]} of another user's", (*words, other.pid),
-                  f"process {other.pid} is not user {NOBODY}'s")
+                  f"process {other.pid} does not belong to user {NOBODY}")
     for words in ("-a",), ("--user", str(OTHER)), ("--name", "sleep"):
         forbidden(f"{kind}: record {words[0]}", ("record", "-d", "0.1", "-o", "x.db", *words),
                   "its user's own processes only")

@@ -49,8 +49,8 @@ def end(target):
 
 def check_refused():
     def lacks(what, tail=""):
-        return (f"user {NOBODY} lacks {what}: run as root (sudo), or with that (`braid doctor` says "
-                f"how){tail}\n")
+        return (f"user {NOBODY} lacks {what}. Run as root (sudo), or grant the missing capabilities "
+                f"(`braid doctor` explains how){tail}\n")
 
     target = spin()
     for caps, missing in ((), "CAP_BPF and CAP_PERFMON"), (("bpf",), "CAP_PERFMON"), (
@@ -74,9 +74,9 @@ def check_refused():
 def check_namespace():
     result = gate.run("unshare", "--user", "--map-root-user", PROGRAM, "record", "-d", "1", "-o",
                       gate.path("never.db"), "-p", os.getpid())
-    gate.equal(result, (1, "", NO_BPF + "this takes CAP_BPF and CAP_PERFMON in the initial user "
-                        "namespace, and braid runs in another one (a rootless container): run it "
-                        "outside\n"), "root of a user namespace")
+    gate.equal(result, (1, "", NO_BPF + "that requires CAP_BPF and CAP_PERFMON in the initial "
+                        "user namespace, and braid runs in another one (a rootless container). "
+                        "Run braid outside of it\n"), "root of a user namespace")
 
 
 def check_events(when, events):
@@ -97,8 +97,8 @@ def check_paranoid(setting):
                 "to attach to functions of the kernel; tracepoints and syscall:NAME may do")):
         result = braid(RECORD, *words, "-e", event)
         gate.equal((result.status, result.err.splitlines()[-1]), (1, (
-            f"braid: not permitted {what}: kernel.perf_event_paranoid is {setting}, by which this kernel asks "
-            "for CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2, or run as root (sudo)")),
+            f"braid: not permitted {what}: kernel.perf_event_paranoid is {setting}, so that this kernel "
+            "requires CAP_SYS_ADMIN. Use sysctl kernel.perf_event_paranoid=2, or run as root (sudo)")),
                    f"paranoid: record -e {event}")
     result = braid(("sys_admin",), *words)
     gate.equal(result.status, 0, "paranoid: record with CAP_SYS_ADMIN", result.err)
@@ -209,8 +209,8 @@ def check_probes():
                    "doctor: probes")
     result = braid(RECORD, "probes", "-p", target.pid)
     wanted = (0, "") if works else (1, (
-        f"braid: not permitted to attach probes: user {NOBODY} lacks CAP_SYS_ADMIN: run as root (sudo), "
-        "or with that (`braid doctor` says how); --no-attach looks at the files only\n"))
+        f"braid: not permitted to attach probes: user {NOBODY} lacks CAP_SYS_ADMIN. Run as root (sudo), "
+        "or grant the missing capabilities (`braid doctor` explains how); --no-attach looks at the files only\n"))
     gate.equal((result.status, result.err), wanted, "probes: as doctor says")
     result = braid(RECORD, "calls", "-p", target.pid, "-d", "0.1", "--max-overhead", "none")
     gate.equal(result.status, 0 if works else 1, "calls: as doctor says", result.err)

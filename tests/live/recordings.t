@@ -82,7 +82,7 @@ def check_over_recording():
                    f"failed start over a recording, {words[0]}: it is there, and the older one")
     write(file + ".old", b"precious\n")
     check_refused("a foreign FILE.old", gate.braid("record", "-o", file, "--", "true"),
-                  f"{file}.old is in the way")
+                  f"cannot move the old recording to {file}.old")
     gate.equal((read(file), read(file + ".old")), (before, b"precious\n"),
                "a foreign FILE.old: intact")
     os.unlink(file + ".old")

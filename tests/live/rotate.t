@@ -131,7 +131,7 @@ def check_views(run, counts):
     gate.equal(total(["--to", at, run.directory]), (0, run.hits - later, ""), "views: --to")
     last = run.recording(run.files()[-1])
     gate.equal(total(["--from", "@1", "--to", "@2", run.directory])[:2], (1, 0),
-               "views: nothing of that time")
+               "views: no samples from that time")
     gate.equal(total(["--from", "-100d", last.file]), (0, counts[-1], ""), "views: of one file")
     page = gate.path("page.html")
     gate.equal(gate.braid("flame", "-o", page, run.directory).status, 0, "views: a page")

@@ -111,9 +111,9 @@ def check_files():
         file.write("text")
     os.mkfifo(fifo)
     for name, pattern, *words in (
-            ("a FIFO for the recording", "is not a regular file; name another one with -o",
+            ("a FIFO for the recording", "and is not a regular file. Choose another one with -o",
              "record", "-p", own, "-o", fifo),
-            ("a directory for the recording", "it is a directory; name a file with -o",
+            ("a directory for the recording", "it is a directory. Choose a file with -o",
              "record", "-p", own, "-o", gate.tmp),
             ("a file for the socket", "cannot listen to .*: it exists and is no socket; name another path",
              "record", "-p", own, "-o", FILE, "--metrics", f"unix:{text}"),
@@ -202,7 +202,7 @@ def check_not_root():
     file = os.path.join(directory, "out.db")
     result = gate.run(program, "record", "-p", os.getpid(), "-o", file, user=NOBODY, group=NOBODY,
                       extra_groups=[])
-    check_failure("not root", f"user {NOBODY} lacks CAP_BPF and CAP_PERFMON: run as root", result)
+    check_failure("not root", f"user {NOBODY} lacks CAP_BPF and CAP_PERFMON. Run as root", result)
     gate.equal(os.listdir(directory), ["braid"], "not root: leaves nothing")
 
 

@@ -117,7 +117,7 @@ def check_refusals():
     run = subprocess.run([program, "bench"], capture_output=True, text=True, user=NOBODY,
                          group=NOBODY, extra_groups=[])
     lib.equal(run.returncode, 1, "no privilege: status")
-    lib.ok(re.search("not permitted to load BPF programs: .*: run as root", run.stderr),
+    lib.ok(re.search("not permitted to load BPF programs: .*\. Run as root", run.stderr),
            "no privilege: why", run.stderr)
 
 

@@ -71,5 +71,5 @@ equal(sums("without"), {"main;slow": "1000000000", "main;fast": "1000000000"},
       "an unknown rate among several: ticks are left out")
 equal(sums("without", "--event", "off-cpu", "--idle", "show"), {"main;read": "5000"},
       "an unknown rate: other events are there")
-matches("does not tell its rate", report("without").stderr, "an unknown rate: is named")
+matches("has no sampling rate", report("without").stderr, "an unknown rate: is named")
 tap.done()

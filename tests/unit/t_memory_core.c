@@ -153,7 +153,7 @@ static void test_corrupt(void)
 	REFUSE(made.head.e_phoff = UINT64_MAX - 8, "segments far away");
 	snprintf(command, sizeof(command), "mkfifo '%s/pipe'", workdir);
 	ok(system(command) == 0 && !open_core("pipe", &err), "core: refused: a pipe");
-	ok(strstr(err.text, "/pipe is no regular file"), "core: the sentence names it: %s",
+	ok(strstr(err.text, "/pipe is not a regular file"), "core: the sentence names it: %s",
 	   err.text);
 	ok(!open_core("missing", NULL), "core: refused: no file");
 }
