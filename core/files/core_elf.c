@@ -26,8 +26,8 @@ bool core_elf__read(const struct core_elf *core, void *to, uint64_t size, uint64
 int core_elf__refuse(const char *path, unsigned machine, struct err *err)
 {
 	return err__set(err, -ENOTSUP,
-			"%s is the core file of %s process: braid reads those of 64-bit "
-			"x86-64 processes",
+			"cannot read %s: it is the core file of %s process. braid reads core "
+			"files of 64-bit x86-64 processes only",
 			path, arch__describe(machine));
 }
 

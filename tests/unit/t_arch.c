@@ -236,8 +236,8 @@ static void test_core(void)
 	is_int(memory__of_core(workdir__open("core"), "core", &memory, &err), -ENOTSUP,
 	       "core: memory of another machine is refused");
 	is_str(err.text,
-	       "core is the core file of an arm64 process: braid reads those of 64-bit x86-64 "
-	       "processes",
+	       "cannot read core: it is the core file of an arm64 process. braid reads core files "
+	       "of 64-bit x86-64 processes only",
 	       "core: the sentence names the machine");
 }
 
