@@ -25,7 +25,7 @@
  * Torn states. A sample may interrupt the thread between any two instructions:
  *   - A loop has linked its C frame but not yet stored its frame there. The innermost segment then
  *     holds values from earlier calls, or garbage. segment__begin() proves the C frame outside from
- *     the native frames. segment__restart() drops what was walked and continues outside, if garbage
+ *     the native frames. segment__restart() drops these frames and continues outside, if garbage
  *     is found first.
  *   - A call has made its frame current but not yet linked it to its caller. link__find()
  *     (python_link.bpf.h) searches the code ahead for the store of the link. Its operand is the
@@ -39,8 +39,8 @@
  * Bounds. All memory of the target is untrusted. A walk reads at most STEPS_MAX frames and
  * LIST_STEPS_MAX thread states, and addresses are never dereferenced but through read_user().
  *
- * Cost. Outer frames lie directly below inner ones in CPython's frame stacks, so frame__load()
- * reads a block that ends with the wanted frame and serves the next ones from it. */
+ * Cost. Outer frames lie directly below inner ones in CPython's frame stacks. So frame__load()
+ * reads a block that ends with the requested frame, and serves the next frames from the block. */
 
 #define FRAME_BLOCK_BYTES (FRAME_BLOCK_WORDS * 8)
 #define PAGE_BYTES	  4096

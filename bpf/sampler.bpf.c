@@ -4,8 +4,8 @@
 #include "bpf/frames.bpf.h"
 #include "bpf/interval.bpf.h"
 
-/* What triggers samples: one program for each type that events need, and then, by tail calls, the
- * same stages for all of them (docs/internals/adding-an-event.md). */
+/* The programs that take samples: one for each type that events need. They run the same stages by
+ * tail calls (docs/internals/adding-an-event.md). */
 
 char LICENSE[] SEC("license") = "GPL";
 

@@ -31,9 +31,8 @@ struct fetched_names_stats {
 
 /* Requests the symbols of each file, in order of falling numbers of frames, and writes new
  * locations. Adds to *@ret. */
-int fetched_names__run(struct fetched_names *names, struct ids *ids,
-		       const struct debuginfod_wait *wait, struct fetched_names_stats *ret,
-		       struct err *err);
+int fetched_names__run(struct fetched_names *names, struct ids *ids, struct debuginfod_wait *wait,
+		       struct fetched_names_stats *ret, struct err *err);
 void fetched_names__done(struct fetched_names *names);
 
 /* Writes the results of symbols__resolve() as locations of @frame. */

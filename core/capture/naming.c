@@ -24,7 +24,7 @@
  *
  * Lifetimes. A frame refers to an image, which outlives the queue, and to the serial number of the
  * process in which it was sampled. That process may end before its frames are named.
- * naming__process_ended() names the frames that need its maps first; for all others the number is
+ * naming__process_ended() names the frames that need its maps first. For other frames the number is
  * looked up again, and sources 3 and 4 are skipped if the process is gone. */
 #include "core/capture/naming.h"
 

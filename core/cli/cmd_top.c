@@ -251,7 +251,8 @@ static void turn(struct top *top, struct loop *loop, uint64_t now)
 		loop->turn_ns = now + loop->turn_each_ns;
 }
 
-/* The first table is due before the first interval is over, and again as long as it is empty. */
+/* Returns the time of the next table. The first one is due before the first interval is over, and
+ * is repeated while it is empty. */
 static uint64_t next_look(const struct top *top, const struct loop *loop, uint64_t now)
 {
 	uint64_t first_ns = top->begun_ns + loop->look_each_ns;

@@ -51,13 +51,13 @@ bool output_file__is_page(const char *path)
 	return found;
 }
 
-/* Sets *ret to the name under which the page at @path is kept. */
+/* Sets *ret to the name to which the page at @path is moved. */
 static int name_old(const char *path, char **ret)
 {
 	return asprintf(ret, "%s.old", path) < 0 ? -ENOMEM : 0;
 }
 
-/* Fails if the page at the place cannot be kept, because another file has the name for it. */
+/* Fails if the page at the place cannot be moved, because another file has the new name. */
 static int check_old(const struct output_place *place, struct err *err)
 {
 	struct stat st;
@@ -343,7 +343,7 @@ static int keep_page(const char *path)
 	return ret;
 }
 
-/* A name that is not given is taken from no file but the one that was looked at. */
+/* Replaces a file at a default name only if it is still the file that was checked. */
 static int take_place(struct output_file *file)
 {
 	struct stat st;

@@ -20,7 +20,7 @@
  *   a name that is not `given`: if a file other than a page of braid exists there. `force`
  *   permits the user's other regular files; links and other files are always refused
  *
- * A page of braid at a name that is not `given` is kept as `path`.old, over an older page. The
+ * A page of braid at a name that is not `given` is moved to `path`.old, over an older page. The
  * output is refused if another file has that name.
  *
  * A symbolic link that is followed stays, and its target is replaced. Pipes and devices are written

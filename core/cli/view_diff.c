@@ -7,7 +7,7 @@
 
 #include "core/base/escape.h"
 
-/* --diff was given without a recording. Told apart by its address. */
+/* Argument of --diff without a recording. It is recognized by its address. */
 static const char DIFF_KEPT[] = "OLD";
 
 enum { OPT_DIFF = 0x300, OPT_DIFF_BY };
@@ -25,8 +25,8 @@ static const struct argp_option options[] = {
 	{}
 };
 
-/* Returns the word behind an option whose argument may be missing, and takes it from the command
- * line; NULL if the option is the last word, or another option follows. */
+/* Takes the word behind an option with an optional argument from the command line. Returns NULL if
+ * the option is the last word, or another option follows. */
 static const char *next_word(struct argp_state *state)
 {
 	const char *word = state->next < state->argc ? state->argv[state->next] : NULL;

@@ -98,9 +98,7 @@ static int prepare_programs(struct cfi *cfi)
 
 int cfi__read(const struct elf_file *file, cfi_row_fn row, void *ctx, struct err *err)
 {
-	struct cfi cfi = {
-		.arch = file->arch, .row = row, .ctx = ctx, .padding.file = file
-	};
+	struct cfi cfi = { .arch = file->arch, .row = row, .ctx = ctx, .padding.file = file };
 	int rc = cfi_entries__read(file, &cfi.entries, err);
 
 	if (!rc && prepare_programs(&cfi))

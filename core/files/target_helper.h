@@ -55,7 +55,8 @@ struct target_helper_program {
  * negative errno without a process and descriptor. */
 int target_helper__start(const struct target_helper_program *program, pid_t *ret_pid, int *ret_fd);
 
-/* The helper's side (core/files/target_server.c). Answers requests until the other end is closed. */
+/* The helper's side (core/files/target_server.c). Answers requests until the other end is closed.
+ */
 void __attribute__((noreturn)) target_server__run(void *ctx, int fd);
 
 /* Send and receive a message with at most one descriptor, on both sides. Return the number of

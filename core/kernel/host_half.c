@@ -4,19 +4,19 @@
  * Problem. Some stacks are needed without an event in the kernel: all threads for `braid dump`, and
  * the threads that already wait when a recording begins or still wait when it ends. A second walker
  * and unwinder in user space would differ from the first in a thousand details. So the BPF programs
- * themselves are compiled as ordinary C (bpf/host/), and run in this process on the memory of a
- * stopped or waiting thread, with its registers from ptrace or from the kernel's records.
+ * themselves are compiled as ordinary C (bpf/host/). They run in this process on the memory of a
+ * stopped or waiting thread. Its registers come from ptrace or from the kernel's records.
  *
  * State. The programs need the same maps as in the kernel:
  *   - records of processes and runtimes are read from the kernel's maps on demand (fetch);
  *   - unwind tables and mappings are already memory of this process, and are shared (share);
  *   - numbers of code objects come from a range of CODES that is reserved in the kernel half, so
  *     that both halves never give one number to two objects; unused numbers are returned.
- * Per-sample scratch memory is cleared before each sample, since programs recognize "the same
- * sample" by its time, and all samples of one dump have the same.
+ * Scratch memory is cleared before each sample: programs recognize a sample by its time, and all
+ * samples of one dump have the same time.
  *
- * A record that the programs emit is completed here with the facts that only the caller has (value,
- * event, state of the wait, lock owner) and passed to the caller's function. From there on it is an
+ * A record that the programs emit is completed here with facts of the caller: value, event, state
+ * of the wait, lock owner. It is then passed to the caller's function. From there on it is an
  * ordinary record, routed after the records of the ring.
  *
  * Limits. The host's state is global (bpf/host/host.h), so one host_half exists at a time, in one

@@ -68,7 +68,8 @@ static const char *const *probe_maps_of(const struct kernel_half *half, int i)
 	return probes ? probes->maps : NULL;
 }
 
-/* Records tell that a runtime is there, and are written before its walker is loaded. */
+/* Creates the maps of runtime @i later, except its records, which are written before the walker is
+ * loaded. */
 static int put_off_maps(struct kernel_half *half, int i)
 {
 	const struct runtime_walker *walker = half->opts.runtimes[i]->walker;
