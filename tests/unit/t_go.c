@@ -264,7 +264,7 @@ static void test_moved_data(const struct go_table *table, uint64_t data)
 	uint8_t *gofunc = bytes.at + module + MODULE_GOFUNC;
 	struct elf_file *file;
 	struct go_table own;
-	uint64_t found;
+	uint64_t found = 0;
 	int inlined;
 
 	ok(module && !memcmp(gofunc, &data, 8), "gofunc is where Go 1.19 has it");
