@@ -6,30 +6,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A machine as a value: what a file, a core file or a recorded target is made for. The machine that
- * the kernel half is built for is bpf/arch's. A new machine is a file like x86_64.c and a row in
+/* A machine as a value: the machine of a file, a core file or a recorded target. bpf/arch has the
+ * machine that the kernel half is built for. A new machine is a file like x86_64.c and a row in
  * arch.c. All input is untrusted. */
 
 #define ARCH_REGS_MAX 33
 
-/* What a relocation does to its word. */
+/* effect of a relocation on its word */
 enum arch_relocation {
 	ARCH_RELOCATION_OTHER,
 	ARCH_RELOCATION_RELATIVE,  /* load address + addend */
 	ARCH_RELOCATION_ABS64,	   /* address of a symbol + addend */
-	ARCH_RELOCATION_GLOB_DAT,  /* the same, in the global offset table */
-	ARCH_RELOCATION_JUMP_SLOT, /* the same, for a stub of the PLT */
+	ARCH_RELOCATION_GLOB_DAT,  /* as ABS64, in the global offset table */
+	ARCH_RELOCATION_JUMP_SLOT, /* as ABS64, for a stub of the PLT */
 	ARCH_RELOCATION_IRELATIVE, /* result of the function at load address + addend */
 	ARCH_RELOCATION_TPREL,	   /* offset of a thread-local variable from the thread pointer */
 	ARCH_RELOCATION_DTPMOD,	   /* number of the module of a thread-local variable */
 };
 
-/* A thread of a core file. */
+/* a thread of a core file */
 struct arch_thread {
 	uint32_t tid;
-	int signal;		      /* that the process was ended by; 0: none */
-	int64_t syscall;	      /* below 0: in none */
-	uint64_t thread_pointer;      /* 0: unknown */
+	int signal;		      /* signal that ended the process; 0: none */
+	int64_t syscall;	      /* system call number; below 0: in no system call */
+	uint64_t thread_pointer;      /* address; 0: unknown */
 	uint64_t regs[ARCH_REGS_MAX]; /* by DWARF number */
 };
 
@@ -38,16 +38,16 @@ struct arch {
 	uint16_t machine; /* EM_* */
 	bool is_ours;	  /* the kernel half of this build unwinds it */
 
-	/* DWARF numbers. `aux` is the register of unwind_rule.aux_words; `ra` is the column of the
-	 * return address, which is `aux` where calls leave the return address in a register. */
+	/* DWARF numbers. @aux is the register of unwind_rule.aux_words. @ra is the column of the
+	 * return address. It equals @aux where calls leave the return address in a register. */
 	uint8_t fp, aux, sp, pc, ra, n_regs;
 	const char *const *register_names; /* n_regs */
 
-	/* Call frame instruction of this machine alone that leaves all rules as they are; 0: none.
-	 * arm64: the return address is signed from here on, or no longer. */
+	/* Call frame instruction that only this machine has and that changes no rule; 0: none. On
+	 * arm64 it switches the signing of the return address on or off. */
 	uint8_t cfi_ignored;
 
-	bool marks_code; /* symbols $x and $d mark where code and data begin; they name no function
+	bool marks_code; /* symbols $x and $d mark where code and data begin, and name no function
 			  */
 
 	enum arch_relocation (*relocation)(uint32_t type);
@@ -56,7 +56,7 @@ struct arch {
 	 * which the section states. */
 	uint8_t plt_step, plt_bytes_max;
 	/* Returns the address of the slot of the global offset table that the stub @code at @vaddr
-	 * jumps through, or 0 if it is no stub. *@ret_size is the size of the stub. */
+	 * jumps through. Returns 0 if @code is no stub. *@ret_size is the size of the stub. */
 	uint64_t (*plt_slot)(const uint8_t *code, size_t len, uint64_t vaddr, size_t *ret_size);
 
 	/* Reads a note of a core file. NT_PRSTATUS begins a thread and returns true; other notes
