@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What libdebuginfod does may take as long as a server likes, and it is the one part of braid that
- * talks to others: so it runs in a helper, which holds nothing of braid's. An answer is a
- * descriptor of the file in its cache. */
+/* libdebuginfod runs in a helper process. A request may take as long as a server likes, and
+ * libdebuginfod is the only part of braid that uses the network. The helper therefore has no data
+ * and no descriptors of braid's. An answer is a descriptor of the file in the cache of
+ * libdebuginfod. */
 #include "core/fetch/debuginfod.h"
 
 #include <dlfcn.h>
@@ -39,7 +40,7 @@ struct library {
 };
 
 static struct {
-	pid_t owner; /* process; another, forked from it, has none of this */
+	pid_t owner; /* process that started the helper; a process forked from it has no helper */
 	pid_t pid;   /* 0: no helper runs */
 	int fd;
 	int64_t left_ms;
@@ -90,7 +91,8 @@ static void limit_file(void)
 	setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-/* A helper that no progress reaches, while a name is looked up for example, is ended by SIGALRM. */
+/* Lets SIGALRM end the helper when on_progress() is not called, for example during the lookup of a
+ * host name. */
 static void end_by_alarm(void)
 {
 	sigset_t alarms;
@@ -101,7 +103,8 @@ static void end_by_alarm(void)
 	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
 }
 
-/* 0 or what is the matter, as an errno that libdebuginfod does not have. */
+/* Loads libdebuginfod. Returns 0, -ELIBACC, -ELIBBAD or -ENOMEM. libdebuginfod itself returns
+ * neither of the first two. */
 static int load(struct library *library)
 {
 	void *handle = dlopen(LIBRARY, RTLD_NOW);
@@ -130,7 +133,7 @@ static void __attribute__((noreturn)) run_helper(void *ctx, int fd)
 
 	(void)ctx;
 	while ((code = open("/dev/null", O_RDWR)) >= 0 && code < STDERR_FILENO)
-		; /* what the library says must not get into a file that it opens */
+		; /* output of the library must not get into a file that it opens */
 	setenv("DEBUGINFOD_TIMEOUT", SERVER_SILENT_S, 0);
 	limit_file();
 	end_by_alarm();
@@ -170,8 +173,8 @@ static int start_helper(void)
 	return target_helper__start(&debuginfo, &helper.pid, &helper.fd);
 }
 
-/* The helper ends by itself when the socket is closed, so that it can remove its unfinished file.
- */
+/* Closes the connection to the helper and makes all further requests fail with @why. The helper
+ * then ends by itself, so that it can remove its unfinished file. */
 static void give_up(const char *why)
 {
 	close(helper.fd);
@@ -196,7 +199,7 @@ static int wait_answer(const struct debuginfod_wait *wait)
 	return n > 0 ? 0 : -ETIMEDOUT;
 }
 
-/* NULL: the servers have answered. */
+/* Returns the reason why further requests are useless, or NULL if the servers answered. */
 static const char *failure_of(int code)
 {
 	switch (code) {

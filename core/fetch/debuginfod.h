@@ -6,17 +6,19 @@
 
 #include "core/elf/elf_file.h"
 
-/* Debug files by build-id from the servers that the user names in DEBUGINFOD_URLS, by libdebuginfod
- * with its own cache and settings (debuginfod_find_debuginfo(3)), if it is installed. It works in a
- * process of its own, which is killed when it takes too long: all that is asked for in a run has
- * half a minute, and a server that does not answer is asked once. */
+/* Debug files by build-id from the servers that the user names in DEBUGINFOD_URLS. braid uses
+ * libdebuginfod, if it is installed, with its own cache and settings
+ * (debuginfod_find_debuginfo(3)). libdebuginfod runs in a helper process, which ends when it takes
+ * too long. All requests of a run together have 30 seconds. After a timeout no further request is
+ * sent. */
 
-struct debuginfod_wait {	      /* how long the caller waits for one */
-	bool (*cancelled)(void *ctx); /* NULL: until the half minute is over */
+struct debuginfod_wait { /* limit of the wait for one debug file */
+	bool (*cancelled)(
+		void *ctx); /* true: stop waiting; NULL: wait until the 30 seconds are over */
 	void *ctx;
 };
 
-/* Has the user named servers? */
+/* Returns true if the user names servers. */
 bool debuginfod__is_wanted(void);
 
 /* Opens the debug file with this build-id: the `open` of a struct debug_server, whose `ctx` is a
@@ -25,7 +27,8 @@ bool debuginfod__is_wanted(void);
  * another request is useless. The caller frees *@ret with elf_file__free(). */
 int debuginfod__open(void *wait, const void *build_id, size_t len, struct elf_file **ret);
 
-/* Why no server is asked any more in this run, the end of a sentence; NULL: they are. */
+/* Returns the reason why no further request is sent in this run, as the end of a sentence, or NULL
+ * if requests are sent. */
 const char *debuginfod__failure(void);
 
 #endif
