@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The second unwinder: libunwind over a copy of a thread's stack.
  *
- * Where the kernel half's table cannot go on (a library that was just loaded, a rule that it cannot
- * express), it sends the registers and the stack along, and the stack is unwound here, later, from
- * the files alone. libunwind is made for that ("remote" unwinding by callbacks), and it is an
- * independent reading of the same information, which the tests use as an oracle. Three things have
- * to be arranged:
+ * The kernel half sends the registers and the stack where its table ends: at a library that was
+ * just loaded, or a rule that it cannot express. This file unwinds that stack later, from the files
+ * alone. libunwind supports such "remote" unwinding by callbacks. It reads the same information
+ * independently, so the tests use it as an oracle. Three points need care:
  *
- * - It finds call frame information by callbacks into memory of the process; here there is none.
- *   Each entry that it asks for is rewritten into one buffer at addresses that no process has
- *   (TEXT_BASE): core/copy/unwind_copy_image.c, which says why.
- * - Without information it would guess. It is told that the address is invalid instead. In code
- *   without an image the guess (a frame pointer, with the CFA right) is made here, and marked.
- * - It trusts itself to end. The reads of a frame are counted, and so are steps to a frame that is
- *   not above the one inside it: functions that go over to a higher stack. */
+ * - libunwind finds call frame information by callbacks into memory of the process, which does not
+ *   exist here. core/copy/unwind_copy_image.c rewrites each requested entry into one buffer at
+ *   addresses that no process has (TEXT_BASE), and explains the reason.
+ * - Without information libunwind would guess, so the callback reports an invalid address instead.
+ *   In code without an image, step_frame_pointer() follows the frame pointer, with the right CFA,
+ *   and marks the frame as inferred.
+ * - libunwind has no bound of its own. FRAME_READS_MAX limits the reads of a frame. LOWERED_MAX
+ *   limits the steps to a frame that is not above its inner frame, as in functions that switched to
+ *   a higher stack. */
 #include "core/copy/unwind_copy.h"
 
 #include <errno.h>
@@ -23,14 +24,15 @@
 #include "core/base/util.h"
 #include "core/copy/unwind_copy_image.h"
 
-/* libunwind exports this for perf's sake, without a declaration. */
+/* exported by libunwind for perf, without a declaration */
 int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di,
 				       unw_proc_info_t *pi, int need_unwind_info, void *arg);
 
-/* Where libunwind sees the rewritten call frame information: no address of a process. */
+/* Address at which libunwind reads the rewritten call frame information; no address of a process.
+ */
 #define TEXT_BASE (1ULL << 62)
 
-/* Words that one frame may read. DWARF expressions can loop. */
+/* Limit of the words that one frame may read. DWARF expressions can loop. */
 #define FRAME_READS_MAX 100000
 
 #define LOWERED_MAX 16 /* steps to a lower stack */
@@ -110,7 +112,7 @@ out:
 	return rc;
 }
 
-/* --- what libunwind asks --- */
+/* --- callbacks of libunwind --- */
 
 static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi,
 			  int need_unwind_info, void *arg)
@@ -129,7 +131,7 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *p
 		rc = unwind_image__describe(image, ip, &copy->text, &text_at);
 	if (rc) {
 		copy->no_memory = rc == -ENOMEM;
-		/* With UNW_ENOINFO libunwind would guess: follow rbp, but with a wrong CFA. */
+		/* With UNW_ENOINFO libunwind would follow rbp, but with a wrong CFA. */
 		return -UNW_EINVALIDIP;
 	}
 	di.start_ip = image->start;
@@ -168,8 +170,9 @@ static bool read_stack(const struct unwind_copy *copy, uint64_t addr, uint64_t *
 	return read_word(input->stack, input->stack_start, input->stack_size, addr, ret_word);
 }
 
-/* The files are not read: what the process has in their place may differ, and a return address
- * that is not on the stack is none. */
+/* Reads a word of the rewritten information or of the stack copy. Does not read the files: the
+ * process may have other bytes in their place. A return address that is not on the stack is not
+ * valid. */
 static int access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *valp, int write, void *arg)
 {
 	struct unwind_copy *copy = arg;
@@ -183,7 +186,7 @@ static int access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *valp, in
 	return -UNW_EINVAL;
 }
 
-/* libunwind's register numbers are DWARF's. */
+/* Reads a register. libunwind uses DWARF's register numbers. */
 static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *valp, int write, void *arg)
 {
 	const struct unwind_copy *copy = arg;
@@ -232,8 +235,8 @@ int unwind_copy__new(unwind_copy_find_fn find, void *ctx, struct unwind_copy **r
 		free(copy);
 		return -ENOMEM;
 	}
-	/* Its cache does not tell a return address from an interrupted one, for which other rules
-	 * may hold, and saves little (1.4 us a frame without it, 0.6 us with it). */
+	/* Its cache does not distinguish a return address from an interrupted address, for which
+	 * other rules may apply. It saves little (1.4 us a frame without it, 0.6 us with it). */
 	unw_set_caching_policy(copy->as, UNW_CACHE_NONE);
 	*ret = copy;
 	return 0;
@@ -259,9 +262,9 @@ void unwind_copy__flush(struct unwind_copy *copy)
 
 /* --- the run --- */
 
-/* Leaves code without call frame information as if it kept a frame pointer. The cursor starts
- * anew in the caller, one byte before the return address, since libunwind takes the address of a
- * cursor's first frame as it is and not as one behind a call. */
+/* Leaves code without call frame information as if it had a frame pointer. Restarts the cursor in
+ * the caller, one byte before the return address. libunwind uses the address of a cursor's first
+ * frame unchanged, and not as an address after a call. */
 static int step_frame_pointer(struct unwind_copy *copy, unw_cursor_t *cursor, uint64_t *ret_ip)
 {
 	uint64_t rbp, sp, caller_rbp, ip;
@@ -284,7 +287,8 @@ static int step_frame_pointer(struct unwind_copy *copy, unw_cursor_t *cursor, ui
 	return 1;
 }
 
-/* As unw_step: positive if there is a caller, 0 if the return address is undefined. */
+/* Steps to the caller, as unw_step(). Returns a positive value if there is a caller, 0 if the
+ * return address is undefined, or a negative errno. */
 static int step(struct unwind_copy *copy, unw_cursor_t *cursor, uint64_t *ret_ip, uint64_t *ret_sp,
 		bool *ret_inferred)
 {
@@ -307,8 +311,9 @@ static int step(struct unwind_copy *copy, unw_cursor_t *cursor, uint64_t *ret_ip
 		return rc;
 	if (unw_get_reg(cursor, UNW_REG_SP, &after))
 		return -EINVAL;
-	/* A signal can have come on another stack, and code can have gone over to one. libunwind
-	 * calls the frame that was left a signal frame, not the one that was reached. */
+	/* A signal may have arrived on another stack, and code may have switched to another stack.
+	 * unw_is_signal_frame() describes the frame that was left, not the frame that was reached.
+	 */
 	if (after <= before && unw_is_signal_frame(cursor) <= 0 &&
 	    (after == before || *ret_inferred || copy->n_lowered++ >= LOWERED_MAX))
 		return -ELOOP;
@@ -337,7 +342,7 @@ int unwind_copy__run(struct unwind_copy *copy, const struct unwind_copy_input *i
 							       .inferred = inferred };
 		any |= inferred;
 		rc = step(copy, &cursor, &ip, &sp, &inferred);
-		exact = unw_is_signal_frame(&cursor) > 0; /* says that of the frame that was left */
+		exact = unw_is_signal_frame(&cursor) > 0; /* describes the frame that was left */
 		ret_frames[n - 1].exact |= exact;
 		if (rc > 0)
 			ret_frames[n - 1].cfa = sp;

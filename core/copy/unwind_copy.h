@@ -9,8 +9,8 @@
 #include "bpf/unwind_rule.h"
 #include "core/elf/elf_file.h"
 
-/* Unwinds a copy of registers and stack with libunwind's remote interface: slow, and an oracle
- * that shares no code with the unwinder in the kernel half. */
+/* Unwinds a copy of registers and stack with libunwind's remote interface. It is slow, and an
+ * oracle that shares no code with the unwinder in the kernel half. */
 struct unwind_copy;
 
 struct unwind_copy_input {
@@ -25,36 +25,39 @@ struct unwind_copy_input {
 
 struct unwind_copy_frame {
 	uint64_t ip;
-	bool exact;    /* ip is no return address: interrupted there, or a signal trampoline */
-	bool inferred; /* the frame inside was left by rbp, without call frame information */
-	uint64_t cfa;  /* 0 for the outermost frame, where libunwind does not tell */
+	bool exact;    /* ip is no return address, but an interrupted instruction or a signal
+			  trampoline */
+	bool inferred; /* the inner frame was left by rbp, without call frame information */
+	uint64_t cfa;  /* canonical frame address; 0: outermost frame, as libunwind does not report
+			  its CFA */
 };
 
-/* Where an image is mapped, and which of its code libunwind cannot leave: a runtime has rules for
- * it, and call frame information leaves out where that code goes on on another stack. */
+/* The mapping of an image, and the range of its code that libunwind cannot leave. A runtime has
+ * rules for that range; its call frame information does not cover the switch to another stack. */
 struct unwind_copy_place {
 	uint64_t bias;		     /* address - bias = link-time address */
 	uint64_t own_start, own_end; /* link-time addresses of such code; equal: none */
 };
 
-/* The image that is mapped at `ip`, or NULL (JIT code, nothing mapped). `ret` is zeroed. The image
- * must stay open as long as the unwind_copy lives. */
+/* Returns the image that is mapped at @ip, or NULL (JIT code, nothing mapped). *@ret is zeroed by
+ * the caller. The image must stay open as long as the unwind_copy lives. */
 typedef const struct elf_file *(*unwind_copy_find_fn)(void *ctx, uint64_t ip,
 						      struct unwind_copy_place *ret);
 
 int unwind_copy__new(unwind_copy_find_fn find, void *ctx, struct unwind_copy **ret);
 void unwind_copy__free(struct unwind_copy *copy); /* NULL is fine */
 
-/* Must be called after the target's mappings changed: asks `find` again for every image. */
+/* Discards the mappings of all images, so that @find is called again. Must be called after the
+ * target's mappings changed. */
 void unwind_copy__flush(struct unwind_copy *copy);
 
-/* Frames innermost first. Returns their number (at least 1, at most `max`); `ret_complete` tells
- * that call frame information ends the stack, by a return address that is undefined. It is false if
- * the copy ended, a step failed, or a return address is 0. -ENOMEM.
- * Code without an image (JIT code) is left as if it kept a frame pointer in rbp, which is inferred:
- * the stack is not complete then. If rbp does not point into the copy, at or above the rsp, that
- * frame is the last one. So is one in an image that does not describe it, or in code that a
- * runtime has rules for. */
+/* Writes the frames, innermost first, to @ret_frames. Returns their number (at least 1, at most
+ * @max), or -ENOMEM. *@ret_complete is true if call frame information ends the stack by an
+ * undefined return address. It is false if the copy ended, a step failed, or a return address is 0.
+ * Code without an image (JIT code) is left as if rbp were its frame pointer. Such a frame is
+ * inferred, and the stack is not complete. The frame is the last one if rbp does not point into the
+ * copy, at or above the rsp. It is also the last one in an image that does not describe it, or in
+ * code that a runtime has rules for. */
 int unwind_copy__run(struct unwind_copy *copy, const struct unwind_copy_input *input,
 		     struct unwind_copy_frame *ret_frames, size_t max, bool *ret_complete);
 

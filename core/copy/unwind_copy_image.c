@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* libunwind can search .eh_frame_hdr by itself, but not every image has one, it reads .debug_frame
- * only unchecked from its own memory, and it trusts what it reads: a return-address column out of
- * range is an index, a missing CFA rule an assertion. So the entries are found here, and handed
- * over rewritten: absolute addresses, no personality, column checked, CFA always defined. The
- * instructions, which are the point of having a second unwinder, go over as they are. */
+/* libunwind can search .eh_frame_hdr by itself, but not every image has that section. It reads
+ * .debug_frame only from its own memory, unchecked. It trusts its input: a return-address column
+ * out of range is an index, a missing CFA rule an assertion. So this file finds the entries and
+ * passes them on rewritten: absolute addresses, no personality, column checked, CFA always defined.
+ * The instructions are passed on unchanged, because their independent reading is the purpose of a
+ * second unwinder. */
 #include "core/copy/unwind_copy_image.h"
 
 #include <elfutils/libdw.h>
@@ -51,7 +52,7 @@ static int next_entry(const struct unwind_image *image, const struct unwind_sect
 	return dwarf_next_cfi(ident, section->data, section->eh_frame, offset, ret_next, ret);
 }
 
-/* False for one that libunwind could not be told about. */
+/* Reads the CIE at @offset. Returns false if it is malformed or libunwind cannot represent it. */
 static bool read_cie(const struct unwind_image *image, const struct unwind_section *section,
 		     uint64_t offset, struct cie *ret)
 {
@@ -85,7 +86,8 @@ static bool read_cie(const struct unwind_image *image, const struct unwind_secti
 	return !in.bad;
 }
 
-/* `ret_code` is left at the instructions. */
+/* Reads the addresses of an FDE. *@ret_code then points to its instructions. Returns false if the
+ * FDE is malformed. */
 static bool read_fde(const struct unwind_section *section, const struct cie *cie,
 		     const Dwarf_FDE *entry, uint64_t *ret_start, uint64_t *ret_end,
 		     struct cfi_reader *ret_code)
@@ -135,14 +137,15 @@ static int add_fde(struct unwind_section *section, const struct cie *cie, uint64
 static int read_section(const struct unwind_image *image, struct unwind_section *section)
 {
 	Dwarf_Off offset = 0, next = 0;
-	uint64_t cie_offset = UINT64_MAX; /* of `cie`: most entries share it with their neighbour */
+	uint64_t cie_offset =
+		UINT64_MAX; /* offset of @cie, which most entries share with their neighbour */
 	bool cie_known = false;
 	uint64_t n = 0;
 	Dwarf_CFI_Entry entry;
 	struct cie cie;
 	int rc = 0;
 
-	/* It ends at the first malformed entry: what follows cannot be located. */
+	/* Ends at the first malformed entry, because the entries after it cannot be located. */
 	for (; !rc && !quota__look_at(n++) && !next_entry(image, section, offset, &next, &entry);
 	     offset = next) {
 		if (dwarf_cfi_cie_p(&entry))
@@ -222,7 +225,7 @@ static struct unwind_fde *find_fde(const struct unwind_section *section, uint64_
 	return low && vaddr < section->fdes[low - 1].end ? &section->fdes[low - 1] : NULL;
 }
 
-/* --- writing; the room was reserved before --- */
+/* --- writing; put_record() reserves the space first --- */
 
 static void put(struct unwind_text *text, const void *bytes, size_t n)
 {
@@ -248,13 +251,13 @@ static void put_leb(struct unwind_text *text, int64_t value)
 	while (more) {
 		uint8_t byte = value & 0x7f;
 
-		value >>= 7; /* of a negative number: gcc and clang keep the sign */
+		value >>= 7; /* gcc and clang shift in the sign of a negative number */
 		more = value != (byte & 0x40 ? -1 : 0);
 		put(text, &(uint8_t) { byte | (more ? 0x80 : 0) }, 1);
 	}
 }
 
-/* The length in front of an entry counts what follows it. */
+/* Writes the length of the entry at @entry_at, without the length field itself. */
 static void close_entry(struct unwind_text *text, size_t entry_at)
 {
 	uint32_t size = text->n - entry_at - sizeof(size);
@@ -299,7 +302,7 @@ static int put_record(struct unwind_image *image, const struct unwind_section *s
 		      struct unwind_fde *fde, struct unwind_text *text)
 {
 	static const uint8_t spare[2 * WORD_BYTES];
-	size_t size = 128, at = text->n; /* all but the instructions takes less */
+	size_t size = 128, at = text->n; /* everything except the instructions takes less */
 	uint64_t start, end;
 	struct cfi_reader code;
 	Dwarf_CFI_Entry entry;
@@ -317,7 +320,7 @@ static int put_record(struct unwind_image *image, const struct unwind_section *s
 		return -ENOENT;
 	if (array__reserve(&text->bytes, &text->cap, at + size, 1))
 		return -ENOMEM;
-	put_u32(text, INT32_MIN); /* the one entry holds for every address */
+	put_u32(text, INT32_MIN); /* the one entry covers every address */
 	put_u32(text, 0);
 	put_cie(text, &cie);
 	fde_at = text->n - at;
