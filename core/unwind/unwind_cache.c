@@ -15,26 +15,27 @@
 #include "core/unwind/unwind_source.h"
 
 #define MAGIC	"BRDUTAB"
-#define VERSION 11 /* of this header, of unwind_rule, and of what the builder makes of a file */
+#define VERSION 11 /* version of this header, of unwind_rule, and of the builder's results */
 
-/* Whoever may be profiled chooses what is in the cache: a build makes as many images as it likes.
+/* Limits of the cache. Profiled users choose its content, as a build creates any number of images.
  */
 #define CACHE_BYTES_MAX	 (512ULL << 20)
 #define TRIM_EVERY_BYTES (32ULL << 20)
 
-/* A file is this, the words, which code was read, and all that the table was made of, in host byte
- * order. The last is
- * what the file is known by: whoever makes a program chooses its build-id, and could choose what a
- * weak hash says of it. */
+/* A cache file consists of this header, the words, the ranges of code that was read, and the
+ * source: all bytes that the table was made from. All are in host byte order. The source identifies
+ * the file: the author of a program chooses its build-id, and could choose the value of a weak
+ * hash. */
 struct header {
 	char magic[sizeof(MAGIC)];
 	uint32_t version;
-	uint32_t crc; /* of the header with a crc of 0, and the words */
+	uint32_t crc; /* CRC-32 of the header with a crc of 0, and of the words */
 	uint64_t source_bytes;
 	uint64_t vaddr_start;
 	uint32_t n_pages, rules_at, rows_at;
 	uint32_t n_rules, n_rows, n_unsupported, n_words;
-	uint32_t n_ranges; /* of code that was read; CODE_NAMED: all of the file was */
+	uint32_t n_ranges; /* number of ranges of code that was read; CODE_NAMED: the whole file was
+			      read */
 };
 _Static_assert(sizeof(struct header) == 64, "no holes: the checksum covers every byte");
 
@@ -60,7 +61,7 @@ static char *cache_name(const struct elf_file *file)
 	return asprintf(&name, "%s.utab", hex) < 0 ? NULL : name;
 }
 
-/* --- is it safe to follow the numbers in it? --- */
+/* --- validation of all indexes in a cache file --- */
 
 static bool layout_is_valid(const struct header *h)
 {
@@ -98,7 +99,8 @@ static bool words_are_valid(const struct header *h, const uint32_t *words)
 
 /* --- files --- */
 
-/* 0 or -EPERM: others could have put there what is there. */
+/* Checks that @fd is of this @kind and that only this user can write it. Returns 0, -EPERM if
+ * another user can write it, or another negative errno. */
 static int check_ours(int fd, mode_t kind, struct stat *ret)
 {
 	if (fstat(fd, ret) != 0)
@@ -123,7 +125,7 @@ static int open_dir(const char *dir)
 
 static int open_file(int dir_fd, const char *name, uint64_t *ret_bytes)
 {
-	/* O_NONBLOCK: a fifo must not make us wait. */
+	/* O_NONBLOCK: a fifo must not block the open */
 	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK), rc;
 	struct stat st;
 
@@ -136,7 +138,8 @@ static int open_file(int dir_fd, const char *name, uint64_t *ret_bytes)
 	return rc ? rc : fd;
 }
 
-/* The words are owned by the caller. */
+/* Reads and checks the header and the words. The caller frees *@ret_words. Returns 0, -EBADMSG or
+ * another negative errno. */
 static int read_words(int fd, uint64_t bytes, struct header *ret, uint32_t **ret_words)
 {
 	struct header h;
@@ -176,7 +179,8 @@ static int read_ranges(int fd, const struct header *h, struct code_ranges *ret)
 	return ret->list ? file__read(fd, ret->list, ret->n * sizeof(*ret->list)) : -ENOMEM;
 }
 
-/* Does the cache's file end with all that the table of this one is made of? */
+/* Checks that the cache file ends with the source of the table of @file. Returns 0, -EBADMSG if it
+ * does not, or another negative errno. */
 static int check_source(int fd, uint64_t bytes, const struct header *h, const struct elf_file *file)
 {
 	struct code_ranges ranges;
@@ -241,7 +245,7 @@ int unwind_cache__load(const char *dir, const struct elf_file *file, struct unwi
 	return rc;
 }
 
-/* Into a file of its own beside it, which then takes its place. */
+/* Writes a temporary file in the same directory, and renames it to @name. */
 static int write_file(int dir_fd, const char *name, const struct header *header,
 		      const uint32_t *words, const struct code_ranges *ranges,
 		      const struct unwind_source *source)
@@ -287,10 +291,11 @@ struct cache_entry {
 struct cache_entries {
 	struct cache_entry *list;
 	size_t n, cap;
-	uint64_t bytes; /* of all */
+	uint64_t bytes; /* total size */
 };
 
-/* "<hex>.utab", or one that was being written when its writer died: "<hex>.utab.<hex>". */
+/* Returns true for "<hex>.utab", and for the temporary file of a writer that died:
+ * "<hex>.utab.<hex>". */
 static bool is_cache_name(const char *name)
 {
 	size_t hex = strspn(name, "0123456789abcdef"), rest;
@@ -361,19 +366,21 @@ int unwind_cache__trim(const char *dir, uint64_t max_bytes)
 	return rc;
 }
 
-/* Not at each table: reading the directory takes a system call for each file. */
+/* Trims the cache after every TRIM_EVERY_BYTES stored, and not at each table: reading the directory
+ * takes a system call for each file. */
 static void keep_bounded(const char *dir, uint64_t stored_bytes)
 {
-	static uint64_t since_trim = TRIM_EVERY_BYTES; /* the first one may find it full */
+	static uint64_t since_trim =
+		TRIM_EVERY_BYTES; /* the first call trims, as the cache may be full already */
 
 	since_trim += stored_bytes;
 	if (since_trim < TRIM_EVERY_BYTES)
 		return;
 	since_trim = 0;
-	unwind_cache__trim(dir, CACHE_BYTES_MAX); /* failing costs disk space only */
+	unwind_cache__trim(dir, CACHE_BYTES_MAX); /* a failure costs only disk space */
 }
 
-/* Adds the part [@start, @end) of a range to @ranges, which lie in front of it or begin in it. */
+/* Adds the part [@start, @end) of @range to @ranges, whose end is before that part or in it. */
 static int add_part(struct code_ranges *ranges, const struct code_range *range, uint64_t start,
 		    uint64_t end)
 {
@@ -393,8 +400,8 @@ static int add_part(struct code_ranges *ranges, const struct code_range *range, 
 	return 0;
 }
 
-/* Leaves of the ranges what the rules of the table depend on: blocks that were read, and what is
- * around them. */
+/* Reduces @ranges to the code that the rules of @table depend on: the blocks that were read, and
+ * CODE_BLOCK_REACH bytes around them. */
 static int leave_read(struct code_ranges *ranges, const struct unwind_table *table)
 {
 	struct code_ranges left = {};

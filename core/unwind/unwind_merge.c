@@ -31,8 +31,8 @@ int unwind_merge__first(void *ctx, uint64_t vaddr, const struct unwind_rule *rul
 	return 0;
 }
 
-/* Hands on the rule that holds from @vaddr on. `begins`: it is a row of the other source, which has
- * rows that repeat the rule before them. */
+/* Emits the rule that applies from @vaddr on. @begins: the row is from the other source, which has
+ * rows that repeat their predecessor's rule. */
 static int put(struct unwind_merge *merge, uint64_t vaddr, bool begins)
 {
 	bool other = merge->now[0].kind == UNWIND_NONE;
@@ -44,7 +44,7 @@ static int put(struct unwind_merge *merge, uint64_t vaddr, bool begins)
 	return merge->row(merge->ctx, vaddr, rule);
 }
 
-/* The rows of the first source that lie before `vaddr`. */
+/* Emits the rows of the first source before @vaddr. */
 static int catch_up(struct unwind_merge *merge, uint64_t vaddr)
 {
 	int ret = 0;

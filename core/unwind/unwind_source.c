@@ -13,7 +13,8 @@
 
 #define BLOCK_BYTES (64 << 10)
 
-/* Larger files whose names and tables count are not worth their place: musl itself has 700 KB. */
+/* Limit of a file that is stored whole, because names and tables matter. Larger ones are not worth
+ * their disk space. musl itself has 700 KB. */
 #define WHOLE_BYTES_MAX (4 << 20)
 
 int file__read(int fd, void *buf, size_t len)
@@ -66,7 +67,7 @@ static void add(struct facts *facts, uint64_t fact)
 		facts->list[facts->n++] = fact;
 }
 
-/* Where code is. */
+/* Adds the addresses of code: segments and executable sections. */
 static void add_places(struct facts *facts, const struct elf_file *file)
 {
 	Elf_Scn *section = NULL;
@@ -88,7 +89,7 @@ static void add_places(struct facts *facts, const struct elf_file *file)
 	}
 }
 
-/* Adds what code_starts__find reads in the rest of the file. */
+/* Adds the results that code_starts__find() derives from the rest of the file. */
 static int add_starts(struct facts *facts, const struct elf_file *file,
 		      const struct code_ranges *ranges)
 {
@@ -104,7 +105,7 @@ static int add_starts(struct facts *facts, const struct elf_file *file,
 	return rc;
 }
 
-/* Adds which short gaps between functions hold code: frame descriptions do not say. */
+/* Adds the short gaps between functions that contain code, which frame descriptions do not show. */
 static int add_gaps(struct facts *facts, const struct elf_file *file)
 {
 	struct code_padding *padding = calloc(1, sizeof(*padding));
@@ -148,7 +149,7 @@ static int read_whole(const struct elf_file *file, struct unwind_source *ret)
 	return elf_file__read_at(file, 0, ret->code, file->size);
 }
 
-/* Ranges may come from a cache that anybody has written. -EBADMSG. */
+/* Checks ranges, which may come from a cache file. Returns 0 and their total size, or -EBADMSG. */
 static int check_ranges(const struct code_ranges *ranges, size_t *ret_bytes)
 {
 	size_t bytes = 0;

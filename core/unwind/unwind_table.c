@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Call frame information compiled into the words that the kernel half searches.
+/* Compiles call frame information into the words that the kernel half searches.
  *
  * A program in the kernel cannot interpret call frame information: it is a program itself, with a
  * stack, expressions and no bound. So every function's program is run here, once per file
- * (core/elf/cfi.h), and what comes out is a list of rows: from this address on, this rule holds.
+ * (core/elf/cfi.h). The result is a list of rows: an address, and the rule that applies from it on.
  * Two observations make the table small and the search short (docs/decisions/0002):
  *
- * - Rules repeat. An image has some hundred different ones, whatever its size; so a row holds a
- *   rule's number, and the rules stand apart. An open hash table that grows gives the numbers.
- * - Addresses are dense. A first level has, for each 256 bytes of code, the first row there. It
- *   saves the upper part of each row's address (a row is 4 bytes: 8 bits of address, 24 of rule
- *   number) and twelve of the seventeen steps that a search over libpython's rows would take.
+ * - Rules repeat. An image has a few hundred different rules, whatever its size. So a row contains
+ *   a rule's number, and the rules are stored separately. A growing open hash table assigns the
+ *   numbers.
+ * - Addresses are dense. A first level has the first row of each 256 bytes of code. It saves the
+ *   upper part of each row's address: a row is 4 bytes, 8 bits of address and 24 of rule number. It
+ *   also saves 12 of the 17 steps of a search over libpython's rows.
  *
- * Rows are put in ascending order, so the table is built in one pass and never sorted. A row of an
- * earlier page may reach into a page that has none of its own: a search that finds nothing in its
- * page takes the row before it, and that is why words[page] is a number of rows and not a pointer
- * to rows of this page.
+ * Rows are added in ascending order, so the table is built in one pass and never sorted. A row of
+ * an earlier page may extend into a page without a row. A search that finds no row in its page uses
+ * the row before the page. For that reason words[page] is a number of rows and not a pointer to
+ * rows of this page.
  *
- * What cannot be expressed is a rule, too (UNWIND_UNSUPPORTED): the walk then stops with a counter
- * instead of going on wrong, and user space completes the stack from a copy. */
+ * UNWIND_UNSUPPORTED is the rule of code whose rule cannot be expressed. The walk then stops with a
+ * counter instead of a wrong frame, and user space completes the stack from a copy. */
 #include "core/unwind/unwind_table.h"
 
 #include <assert.h>
@@ -42,12 +43,12 @@
 #define RULE_NONE	 0
 #define RULE_UNSUPPORTED 1
 
-/* Of code and of rows: bound what a malformed file can make us allocate. */
+/* Limits of code and of rows. They bound the allocations that a malformed file can cause. */
 #define SPAN_BYTES_MAX (1ULL << 31)
 #define ROWS_MAX       (1U << 26)
 
-/* Rules are numbered by an open hash table, at most half full. A rule that finds no place is
- * unsupported. */
+/* An open hash table, at most half full, numbers the rules. A rule without a free slot within
+ * PROBES_MAX is unsupported. */
 #define SLOTS_MIN  4096
 #define PROBES_MAX 64
 
@@ -100,8 +101,8 @@ static int grow_slots(struct builder *b)
 	return 0;
 }
 
-/* Returns the number of @rule, a new one if no earlier rule is the same, or -ENOMEM. A file with
- * more rules than fit has the rest as unsupported. */
+/* Returns the number of @rule, a new one if no earlier rule is equal, or -ENOMEM. Rules beyond
+ * UNWIND_RULES_MAX are unsupported. */
 static int number_rule(struct builder *b, const struct unwind_rule *rule)
 {
 	uint32_t at = hash_rule(rule);
@@ -130,7 +131,7 @@ static int number_rule(struct builder *b, const struct unwind_rule *rule)
 	return RULE_UNSUPPORTED;
 }
 
-/* Page index entries up to and including that of `page`. */
+/* Adds the page index entries up to and including that of @page. Returns 0 or -ENOMEM. */
 static int add_pages(struct builder *b, size_t page)
 {
 	if (array__reserve(&b->pages, &b->cap_pages, page + 1, sizeof(*b->pages)))
@@ -193,7 +194,7 @@ static int assemble(const struct builder *b, struct unwind_table *ret)
 	return 0;
 }
 
-/* All rows of the file, in order. */
+/* Emits all rows of the file that have a description, in order. Returns 0 or a negative errno. */
 static int read_described(const struct elf_file *file, unwind_rows_fn rows, bool all,
 			  struct builder *b, cfi_row_fn row, void *ctx, struct err *err)
 {
@@ -211,7 +212,7 @@ static int read_described(const struct elf_file *file, unwind_rows_fn rows, bool
 		return cfi__read(file, row, ctx, err);
 	if (rc != -ENOMEM && rc != -EINTR)
 		rc = cfi__read(file, unwind_merge__other, &merge, err);
-	if (rc == -EBADMSG) /* what came before is there */
+	if (rc == -EBADMSG) /* the rows before the malformed entry are present */
 		rc = 0;
 	if (!rc)
 		rc = unwind_merge__end(&merge);
@@ -219,8 +220,8 @@ static int read_described(const struct elf_file *file, unwind_rows_fn rows, bool
 	return rc;
 }
 
-/* All rows, in order. Frame pointers count where nothing else is known. @pointers: code that is
- * known to keep them; NULL or empty: none. */
+/* Reads all rows, in order. Frame pointer rows apply only where no other source has a rule.
+ * @pointers: code that is proven to maintain frame pointers; NULL or empty: none. */
 static int read_rows(const struct elf_file *file, unwind_rows_fn rows, bool all,
 		     const struct code_range *pointers, struct builder *b, struct err *err)
 {
@@ -245,7 +246,7 @@ static int read_rows(const struct elf_file *file, unwind_rows_fn rows, bool all,
 	return ret;
 }
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 static int builder__init(struct builder *b)
 {
 	static const struct unwind_rule none = { .kind = UNWIND_NONE };
@@ -274,7 +275,7 @@ static int build(const struct elf_file *file, unwind_rows_fn rows, bool all,
 
 	if (!rc)
 		rc = read_rows(file, rows, all, pointers, &b, err);
-	/* What could not be read any more looks like what is not there. */
+	/* A read that the stop ended early returns the same as missing entries. */
 	if (!rc && stop__is_due())
 		rc = err__set(err, -EINTR, "%s: interrupted", file->path);
 	if (!rc)
@@ -296,9 +297,10 @@ int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 	return build(file, rows, true, NULL, ret, err);
 }
 
-/* --- rules that are made later --- */
+/* --- rules that are built on demand --- */
 
-/* Passes on a row that holds up to @end. Within the block, rules are not to be made any more. */
+/* Forwards a row that applies up to @end. Within the block at @block, replaces UNWIND_LATER by no
+ * rule. */
 static int copy_row(struct unwind_merge *merge, uint64_t block, uint64_t start, uint64_t end,
 		    const struct unwind_rule *rule)
 {
@@ -413,13 +415,14 @@ const struct unwind_rule *unwind_table__find(const struct unwind_table *table, u
 	}
 	if (!lo)
 		return &none;
-	/* The row may be one of an earlier page. */
+	/* The row may belong to an earlier page. */
 	number = UNWIND_ROW_RULE(table->words[table->rows_at + lo - 1]);
 	return (const struct unwind_rule *)&table
 		->words[table->rules_at + number * UNWIND_RULE_WORDS];
 }
 
-/* $HOME, or what the password file says where it is unset. Borrowed; NULL if not absolute. */
+/* Returns $HOME, or the home directory of the password file if $HOME is unset. Borrowed; NULL if
+ * not absolute. */
 static const char *home_dir(void)
 {
 	const char *home = secure_getenv("HOME");

@@ -22,54 +22,56 @@ struct unwind_table {
 	uint32_t n_unsupported; /* rows whose rule could not be expressed */
 	uint32_t n_words;
 	uint32_t *words; /* owned */
-	/* Link-time addresses of the code with rules in a form of the file's own; equal: none. */
+	/* Link-time addresses of the code whose rules are in a form of the file's own; equal: none.
+	 */
 	uint64_t own_start, own_end;
 };
 
-/* Builds from .eh_frame, from .debug_frame for what .eh_frame leaves open, and from machine code
- * for what neither covers, as far as code_rows.h reads that. A file without either gives an empty
- * table (n_pages 0), which is no error. -ENOMEM; -EBADMSG for call frame information that is
- * malformed from the start (what can be read before a malformed entry is kept and the rest
- * dropped). */
+/* Builds the table from .eh_frame, and from .debug_frame for functions that .eh_frame does not
+ * cover. The rest is from machine code, within the limits of code_rows.h. A file without any of
+ * them gives an empty table (n_pages 0), which is no error. Returns 0, -ENOMEM, or -EBADMSG if call
+ * frame information is malformed from the start. Otherwise a malformed entry only ends the reading:
+ * the entries before it are used. */
 int unwind_table__build(const struct elf_file *file, struct unwind_table *ret, struct err *err);
 
-/* Rows that a file has in a form of its own (runtimes/runtime.h, unwind_rows): as cfi__read, but
- * -ENOENT where it has none. */
+/* Reads rows that a file has in a form of its own (runtimes/runtime.h, unwind_rows). As
+ * cfi__read(), but returns -ENOENT if the file has none. */
 typedef int (*unwind_rows_fn)(const struct elf_file *file, cfi_row_fn row, void *ctx);
 
-/* The same with what `rows` tells, which counts more: a function's own table has all of its
- * instructions. */
+/* As unwind_table__build(), with the rows that @rows reads. They have precedence, because a
+ * function's own table covers all of its instructions. */
 int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 			     struct unwind_table *ret, struct err *err);
 
-/* As build, with the rows of code without call frame information that a runtime knows to keep frame
- * pointers, @pointers (NULL or empty: none): a function of the file.
- * But rules of much machine code are not made: rows of the kind UNWIND_LATER are in their place.
- * Looks first in `dir`
- * (NULL: no cache) for a table made of the same and stores a newly built one there. Images without
- * build-id, and memory images, are never cached. A cache file that is corrupt, truncated, of
- * another version or made from another file is rebuilt and replaced; an unwritable directory costs
- * the cache, not the recording. Several processes may do this at once. */
+/* As unwind_table__build(), with two differences. @pointers (NULL or empty: none) is a function of
+ * the file without call frame information that maintains frame pointers, as its runtime reports.
+ * Most rules from machine code are deferred: rows of the kind UNWIND_LATER are in their place.
+ * Uses a table in @dir (NULL: no cache) that was made from the same source. Stores a newly built
+ * table there. Images without build-id, and memory images, are never cached. A cache file that is
+ * corrupt, truncated, of another version or made from another file is rebuilt and replaced. An
+ * unwritable directory costs the cache, not the recording. Several processes may call this at once.
+ */
 int unwind_table__get(const struct elf_file *file, const char *dir,
 		      const struct code_range *pointers, struct unwind_table *ret, struct err *err);
 
-/* Stores the table for unwind_table__get(). Failing costs the cache only. */
+/* Stores the table for unwind_table__get(). A failure costs only the cache. */
 void unwind_table__store(const struct elf_file *file, const char *dir,
 			 const struct unwind_table *table);
 
-/* Makes @table anew with the rules of the block that has @vaddr (core/insn/code_rows.h).
- * -EALREADY if its rules are made, or none are to be made; -ENOMEM, -EFBIG, -EINTR. */
+/* Copies @table to *@ret, with the rules of the block that contains @vaddr added
+ * (core/insn/code_rows.h). Returns 0, -EALREADY if the block's rules are not deferred, -ENOMEM,
+ * -EFBIG or -EINTR. */
 int unwind_table__add_block(const struct unwind_table *table, const struct code_reader *reader,
 			    uint64_t vaddr, struct unwind_table *ret);
 
 void unwind_table__done(struct unwind_table *table); /* idempotent; a zeroed table is fine */
 
-/* Same search as the kernel half does, for tests and tools. Never NULL: rule 0 where no table
- * covers the address. Borrowed until unwind_table__done. */
+/* Finds the rule of @vaddr as the kernel half does, for tests and tools. Never returns NULL: rule 0
+ * if no table covers the address. Borrowed until unwind_table__done(). */
 const struct unwind_rule *unwind_table__find(const struct unwind_table *table, uint64_t vaddr);
 
-/* "$XDG_CACHE_HOME/braid" or "$HOME/.cache/braid", created with mode 0700; owned string, or NULL
- * where neither variable is usable. */
+/* Returns "$XDG_CACHE_HOME/braid" or "$HOME/.cache/braid", created with mode 0700. The caller frees
+ * the string. NULL if neither variable is usable. */
 char *unwind_table__default_dir(void);
 
 #endif
