@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The rows of a whole file. Frame descriptions may overlap (hand-written assembly, a linker's
- * leftovers), come in any order, and leave gaps; a search in the kernel half wants rows that ascend
- * and never contradict one another. So the descriptions are taken by their start, and each may
- * describe only what none before it did: `covered` is how far that is. The gap in front of one is
- * code that nothing is known of, unless it is short and holds nothing but filling, which is never
- * executed: the rule before it then holds on and spares a row for each function. But each
- * description begins a row, whatever its first rule is: there a walker can tell a return address
- * from the address of a function that nothing has called. */
+/* Builds the rows of a whole file. Frame descriptions may overlap (hand-written assembly, a
+ * linker's leftovers), be in any order, and leave gaps. The search in the kernel half needs rows
+ * that ascend and never contradict one another. So the descriptions are processed by their start,
+ * and each one describes only code that no earlier one covers: @covered is the end of that code.
+ * The gap before a description is code without a rule. An exception is a short gap of padding,
+ * which is never executed: the rule before the gap extends over it, which saves a row for each
+ * function. But each description begins a row, whatever its first rule is. There a walker can
+ * distinguish a return address from the address of a function that no frame called. */
 #include "core/elf/cfi.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@
 #include "core/elf/cfi_program.h"
 #include "core/elf/code_padding.h"
 
-/* The read in progress. */
+/* state of one read */
 struct cfi {
 	const struct arch *arch;
 	struct cfi_entries entries;
@@ -28,8 +28,8 @@ struct cfi {
 	struct code_padding padding;
 	cfi_row_fn row;
 	void *ctx;
-	uint64_t covered;	 /* all rows up to here were put */
-	struct unwind_rule last; /* rule of the last row */
+	uint64_t covered;	 /* end of the emitted rows; link-time address */
+	struct unwind_rule last; /* rule of the last emitted row */
 	bool begins;		 /* the next row is the first one of a description */
 };
 

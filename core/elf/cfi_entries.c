@@ -11,11 +11,11 @@
 #include "core/base/util.h"
 #include "core/elf/cfi_reader.h"
 
-/* 40 and 80 bytes each. Seen: 1,100,000 and 30,000 in a browser. */
+/* Limits of 40 and 80 bytes each. Seen: 1,100,000 and 30,000 in a browser. */
 #define FDES_MAX (6U << 20)
 #define CIES_MAX (1U << 20)
 
-/* With what sorts them. */
+/* The charge includes the memory for sorting. */
 #define CHARGED_AT_ONCE 4096
 #define CHARGED_BYTES	(CHARGED_AT_ONCE * 2 * sizeof(struct cfi_fde))
 
@@ -26,7 +26,8 @@ struct section {
 	size_t first_cie; /* index */
 };
 
-/* The augmentation string names what the augmentation data hold, in order. */
+/* Reads the augmentation data of @entry, whose content the augmentation string lists in order.
+ * Returns false if the data are malformed or of an unknown kind. */
 static bool read_augmentation(struct cfi_cie *cie, const Dwarf_CIE *entry)
 {
 	struct cfi_reader in = { .at = entry->augmentation_data };
@@ -93,7 +94,8 @@ static int compare_offset(const void *key, const void *cie)
 	return a < b ? -1 : a > b;
 }
 
-/* NULL for an entry that does not come before its users, as it does everywhere. */
+/* Returns the common entry at @offset. NULL: there is none before its users, where all producers
+ * write it. */
 static const struct cfi_cie *find_cie(const struct cfi_entries *entries,
 				      const struct section *section, uint64_t offset)
 {
@@ -133,11 +135,11 @@ static uint64_t take_lsda(struct cfi_reader *in, const struct cfi_cie *cie)
 	if (in->bad || cie->lsda_encoding == DW_EH_PE_omit)
 		return 0;
 	lsda = cfi_reader__address(&data, cie->lsda_encoding, cie->bias);
-	/* A null pointer is no address, whatever it is relative to. */
+	/* a null pointer is no address, whatever its base */
 	return data.bad ? UINT64_MAX : lsda == before + cie->bias ? 0 : lsda;
 }
 
-/* One that cannot be used is left out, which is no error. */
+/* Adds a frame description. Skips an unusable one, which is no error. */
 static int add_fde(struct cfi_entries *entries, const struct section *section,
 		   const Dwarf_FDE *entry)
 {
@@ -236,7 +238,7 @@ static int sort_fdes(struct cfi_entries *entries)
 	return 0;
 }
 
-/* Empties what .debug_frame has on functions that .eh_frame has something on. */
+/* Empties the descriptions of .debug_frame for functions that .eh_frame covers at least in part. */
 static void drop_second_choices(struct cfi_entries *entries)
 {
 	uint64_t next_start = UINT64_MAX, last_end = 0;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Call frame instructions describe a table with a column for each register, of which a program
- * needs one row at a time: how to find the CFA, and where each of the caller's registers was saved.
- * To go on to the caller, the return address and the registers that some rule further out may refer
- * to are enough. Compilers refer to rsp and rbp only; glibc's lazy binding to rbx. So a row's
- * columns here are CFA, rbp, rbx and the return address, and all others are read over
+/* Call frame instructions describe a table with a column for each register. A program needs one row
+ * at a time, with the computation of the CFA and the place of each of the caller's saved registers.
+ * A step to the caller needs only the return address and the registers that the rule of some outer
+ * frame may refer to. Compilers refer to rsp and rbp only; glibc's lazy binding refers to rbx. So a
+ * row's columns here are CFA, rbp, rbx and the return address. All other columns are ignored
  * (docs/internals/unwinding.md has the counts over 1,162 files).
  *
- * A column's value that the columns kept here cannot express is no error: a register saved at an
- * odd place is "lost", and the walk fails only if a later rule needs it; a CFA by an expression is
- * one of three forms that occur (a dereferenced slot of realigned stacks, the PLT's conditional,
- * register plus offset), or "unsupported".
+ * A value that these columns cannot express is no error. A register saved at an unsupported place
+ * is "lost", and the walk fails only if a later rule needs it. A CFA by an expression is
+ * "unsupported" except for three forms: a dereferenced slot of realigned stacks, the PLT's
+ * conditional, and register plus offset.
  *
- * The input is hostile: an instruction that is unknown, or reaches behind the end, makes the rest
- * of its function unsupported. Nothing loops: instructions are read forward only, remembered states
- * are a stack of a fixed size, and an advance by 0 yields no row. */
+ * The input is hostile. An instruction that is unknown, or extends beyond the end, makes the rest
+ * of its function unsupported. There is no loop: instructions are read forward only, saved states
+ * are a stack of a fixed size, and an advance by 0 emits no row. */
 #include "core/elf/cfi_program.h"
 
 #include <limits.h>
@@ -27,16 +27,16 @@
 #define STATES_MAX     32  /* nested DW_CFA_remember_state; compilers do not nest them */
 #define CIE_CODE_BYTES 512 /* a common entry's instructions; real ones have under 50 bytes */
 
-/* Where the caller's value of a register is. */
+/* place of the caller's value of a register */
 enum saved { SAVED_SAME, SAVED_UNDEFINED, SAVED_ELSEWHERE, SAVED_AT_CFA, SAVED_AT_FP };
 
-/* A run in progress. */
+/* state of one run */
 struct run {
 	const struct arch *arch;
 	const struct cfi_cie *cie;
-	const struct cfi_state *initial; /* of the common entry */
+	const struct cfi_state *initial; /* initial state of the common entry */
 	struct cfi_reader in;
-	uint64_t loc; /* where the next row starts */
+	uint64_t loc; /* start of the next row; link-time address */
 	struct cfi_state now;
 	struct cfi_state remembered[STATES_MAX];
 	unsigned int n_remembered;
@@ -65,8 +65,8 @@ static struct cfi_reader next_block(struct cfi_reader *in)
 	return (struct cfi_reader) { .at = in->bad ? in->end : start, .end = in->at };
 }
 
-/* The linkers' expression for lazy PLT entries, behind its `breg7 off`: one word more on the stack
- * from the entry's push on. `breg16 0; lit15; and; litN; ge; lit3; shl; plus` */
+/* Matches the linkers' expression for lazy PLT entries, after its `breg7 off`: one word more on the
+ * stack from the entry's push on. `breg16 0; lit15; and; litN; ge; lit3; shl; plus` */
 static bool match_plt(struct cfi_reader in, int *ret_from)
 {
 	static const uint8_t before[] = { DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and };
@@ -84,7 +84,7 @@ static bool match_plt(struct cfi_reader in, int *ret_from)
 	return true;
 }
 
-/* What may follow `breg off; deref`: nothing, `plus_uconst n`, or `litN; plus`. */
+/* Matches the end of `breg off; deref`: empty, `plus_uconst n`, or `litN; plus`. */
 static bool match_add(struct cfi_reader in, int64_t *ret_add)
 {
 	int64_t add = 0;
@@ -148,7 +148,8 @@ static short to_words(enum saved saved, int64_t off)
 	if (saved < SAVED_AT_CFA || off % WORD_BYTES || words <= SHRT_MIN || words > SHRT_MAX)
 		return UNWIND_WORDS_LOST;
 	if (saved == SAVED_AT_CFA && words == UNWIND_WORDS_SAME)
-		return UNWIND_WORDS_LOST; /* this number is taken; no function saves it there */
+		return UNWIND_WORDS_LOST; /* this value is reserved; no function saves a register
+					     there */
 	return words;
 }
 
@@ -179,7 +180,7 @@ static void set_saved(struct run *p, uint64_t reg, enum saved saved, int64_t off
 									  : CFI_RA_ELSEWHERE;
 }
 
-/* `reg` is in register `from`. */
+/* Sets that the caller's value of @reg is in register @from. */
 static void set_link(struct run *p, uint64_t reg, uint64_t from)
 {
 	if (reg != p->arch->ra || from >= p->arch->pc)
@@ -227,7 +228,7 @@ static int64_t scaled(struct run *p, int64_t factored)
 {
 	int64_t off;
 
-	/* No aligned int: what is set with it becomes unsupported or lost. */
+	/* INT64_MAX is no aligned int: the rule becomes unsupported, or the register lost */
 	return __builtin_mul_overflow(factored, p->cie->data_align, &off) ? INT64_MAX : off;
 }
 
@@ -237,7 +238,7 @@ static void advance(struct run *p, uint64_t factored)
 
 	if (__builtin_mul_overflow(factored, p->cie->code_align, &delta) ||
 	    __builtin_add_overflow(p->loc, delta, &p->loc))
-		p->loc = UINT64_MAX; /* behind the end of any function */
+		p->loc = UINT64_MAX; /* after the end of any function */
 }
 
 static void set_loc(struct run *p)
@@ -274,8 +275,8 @@ static void define_cfa(struct run *p, uint64_t reg, int64_t off)
 	set_cfa(p->arch, &p->now.rule, reg, off);
 }
 
-/* Behind an expression it takes effect with the next DW_CFA_def_cfa_register, as in libgcc and
- * readelf: hand-written assembly relies on it. */
+/* Sets the offset of the CFA. After an expression it takes effect with the next
+ * DW_CFA_def_cfa_register, as in libgcc and readelf: hand-written assembly relies on it. */
 static void define_cfa_offset(struct run *p, int64_t off)
 {
 	if (p->now.cfa_is_expression || p->now.rule.kind == UNWIND_NONE)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bounded reading of untrusted bytes: a read behind the end gives 0 and sets `bad` for good. */
+/* Bounded reading of untrusted bytes. A read beyond the end returns 0 and sets @bad permanently. */
 struct cfi_reader {
 	const uint8_t *at, *end;
 	bool bad;
@@ -28,7 +28,7 @@ static inline void cfi_reader__skip(struct cfi_reader *in, uint64_t n)
 		in->at += n;
 }
 
-/* Little-endian, as the host. */
+/* Reads a number of @n_bytes bytes, little-endian as the host. */
 static inline uint64_t cfi_reader__uint(struct cfi_reader *in, unsigned int n_bytes)
 {
 	uint64_t value = 0;
@@ -76,7 +76,7 @@ static inline int64_t cfi_reader__sleb(struct cfi_reader *in)
 	return (int64_t)cfi_reader__leb(in, true);
 }
 
-/* A value in one of the DW_EH_PE_* formats; how it is to be applied is left to the caller. */
+/* Reads a value in one of the DW_EH_PE_* formats. The caller applies the base. */
 static inline uint64_t cfi_reader__encoded(struct cfi_reader *in, uint8_t encoding)
 {
 	switch (encoding & 0x0f) {
@@ -101,8 +101,8 @@ static inline uint64_t cfi_reader__encoded(struct cfi_reader *in, uint8_t encodi
 	}
 }
 
-/* An address; `bias` is what turns the reader's position into a link-time address. Relative to
- * text, data or function start does not occur for code addresses on x86-64: malformed. */
+/* Reads an address. @bias converts the reader's position to a link-time address. Code addresses on
+ * x86-64 are never relative to text, data or function start, so these are malformed. */
 static inline uint64_t cfi_reader__address(struct cfi_reader *in, uint8_t encoding, uint64_t bias)
 {
 	uint64_t from = (uintptr_t)in->at + bias;

@@ -12,7 +12,7 @@
 #define MODRM_SIB(b)   ((b) % 8 == 4)
 #define NOPL_BYTES_MIN 3 /* 0f 1f and a memory operand */
 
-/* Bytes of a `nop` with a memory operand (0f 1f), or 0. */
+/* Returns the size of a `nop` with a memory operand (0f 1f) at @code, or 0. */
 static size_t nopl_bytes(const uint8_t *code, size_t size)
 {
 	static const uint8_t displacement[] = { 0, 1, 4 };

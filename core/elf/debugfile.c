@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Where a file's separate debug information is, in the order in which GDB looks (its manual,
- * "Debugging Information in Separate Files"): by build-id below /usr/lib/debug/.build-id, then by
- * the name in .gnu_debuglink beside the file, in .debug beside it, and below /usr/lib/debug at its
- * path. First in the target's root, since a container has its own packages; then in our own, where
- * the user may have installed what the container lacks.
+/* Finds a file's separate debug information, in GDB's order (its manual, "Debugging Information in
+ * Separate Files"). The first place is the build-id below /usr/lib/debug/.build-id. Then follow the
+ * name in .gnu_debuglink beside the file, in .debug beside it, and below /usr/lib/debug at its
+ * path. The target's root is searched first, since a container has its own packages. Then follows
+ * braid's own root, where the user may have installed files that the container lacks.
  *
- * All of these names come from the target. A file found by one is opened as every file of a target
- * is (core/files/target_file.h), and counts only if it says that it belongs to this one: the same
- * build-id, or else the checksum that the link asks for. */
+ * All of these names are from the target. A candidate is opened as every file of a target is
+ * (core/files/target_file.h). It counts only if it belongs to the file: by an equal build-id, or
+ * else by the checksum in the link. */
 #include "core/elf/debugfile.h"
 
 #include <errno.h>
@@ -29,13 +29,13 @@
 struct link {
 	const char *name; /* borrowed from the file; NULL: none */
 	GElf_Word crc;
-	const void *build_id; /* that the other file must have; NULL: the file's own, or the crc */
+	const void *build_id; /* build-id of the other file; NULL: the file's own, or the crc */
 	size_t build_id_len;
-	const char *dir; /* of a .dwo file or a package, which need not name @file */
+	const char *dir; /* directory of a .dwo file or a package, which need not name @file */
 	bool is_split;
 };
 
-/* Checksums of candidates, so that a file which many names lead to is read once. */
+/* Cached checksums of candidates, so that a file with many names is read once. */
 #define SUMS 64
 
 struct sum {
@@ -70,8 +70,8 @@ static int compute_crc(const struct elf_file *file, uint64_t *ret)
 	return rc;
 }
 
-/* Files with debug information have no holes that are worth a word: of one that is mostly hole the
- * claimed size is not to be believed. */
+/* Files with debug information have no holes worth mentioning. The claimed size of a larger file
+ * that is mostly hole is not credible. */
 #define DENSE_BYTES (16ULL << 20)
 
 static bool has_crc(const struct elf_file *file, GElf_Word wanted)
@@ -110,9 +110,9 @@ static bool belongs(const struct elf_file *file, const struct elf_file *debug,
 	return link->name && has_crc(debug, link->crc);
 }
 
-/* An image is shared by all processes that have it, some of which may see debug files that others
- * have put there: these may be of whom the image is of, or of root. On a file system that a user
- * may serve, an owner means something for files of the same only. */
+/* Returns true if the owner of @found is root or the owner of @file. All processes with an image
+ * share it, and some of them may see debug files that other users created. If a user may serve the
+ * file system of @found, its owner is meaningful only for files of the same file system. */
 static bool is_trusted(const struct elf_file *file, const struct target_file *found)
 {
 	struct stat st;
@@ -182,7 +182,7 @@ static int open_by_link(const struct elf_file *file, int root, const struct link
 	int dir_len = slash ? slash - file->path : 0;
 	int rc;
 
-	/* The name comes from the file: it must not lead elsewhere. */
+	/* The name is from the file and must not lead elsewhere. */
 	if (!slash || !link->name || !link->name[0] || strchr(link->name, '/'))
 		return -ENOENT;
 	rc = open_candidate(file, root, link, ret, "%.*s/%s", dir_len, file->path, link->name);
@@ -203,7 +203,7 @@ static int open_linked(const struct elf_file *file, int root, const struct link 
 	return rc == -ENOENT ? open_by_link(file, root, link, ret) : rc;
 }
 
-/* Its name may have directories: it stays below the root. */
+/* Opens a shared file. Its name may contain directories, and stays below the root. */
 static int open_shared(const struct elf_file *file, int root, const struct link *link,
 		       struct elf_file **ret)
 {
@@ -239,7 +239,7 @@ static int open_below_roots(const struct elf_file *file, const char *root, bool 
 	return rc;
 }
 
-/* The name, padded to four bytes, and the checksum. */
+/* Reads the link: the name, padded to four bytes, and the checksum. */
 static void read_link(const struct elf_file *file, struct link *ret)
 {
 	Elf_Data *data = elf_file__section(file, ".gnu_debuglink", NULL);

@@ -7,15 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* libiberty.h, which demangle.h includes, declares basename and asprintf its own way unless told
- * that the system has them. */
+/* libiberty.h, which demangle.h includes, declares its own basename and asprintf unless these
+ * macros show that the system has them. */
 #define HAVE_DECL_BASENAME  1
 #define HAVE_DECL_ASPRINTF  1
 #define HAVE_DECL_VASPRINTF 1
 #include <libiberty/demangle.h>
 
-/* A mangled name refers back to its own parts, so that 250 hostile characters can stand for
- * gigabytes. libiberty cannot be asked to stop, hence the jump out of its callback. */
+/* Limit of a demangled name. A mangled name refers back to its own parts, so that 250 hostile
+ * characters can stand for gigabytes. libiberty has no way to stop, hence the longjmp() out of its
+ * callback. */
 #define DEMANGLED_BYTES_MAX 16384
 
 struct text {
@@ -34,15 +35,16 @@ static void append(const char *part, size_t len, void *arg)
 	text->len += len;
 }
 
-/* GCC (clone_function_name, lto/lto-partition.c) and LLVM (ThinLTO, unique linkage names). */
+/* Suffixes of GCC (clone_function_name, lto/lto-partition.c) and LLVM (ThinLTO, unique linkage
+ * names). */
 static const struct {
 	const char *word;
-	bool numbered; /* a number follows, always */
+	bool numbered; /* a number always follows */
 } suffixes[] = { { "cold", false },  { "part", true },	     { "constprop", true },
 		 { "isra", true },   { "llvm", true },	     { "lto_priv", true },
 		 { "__uniq", true }, { "localalias", false } };
 
-/* Of one such suffix at the end of `len` characters; 0: there is none. */
+/* Returns the length of one such suffix at the end of @len characters, or 0. */
 static size_t suffix__length(const char *name, size_t len)
 {
 	size_t end = len, digits = 0, n;
@@ -71,8 +73,8 @@ size_t symbol_name__length(const char *name)
 	return len;
 }
 
-/* What else follows a mangled name stays, as in C; libiberty shows it only along with parameters.
- */
+/* Appends any other suffix of a mangled name, as in C. libiberty shows it only along with
+ * parameters. */
 static void append_rest(const char *name, struct text *text)
 {
 	const char *rest = strchr(name, '.');

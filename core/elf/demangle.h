@@ -5,14 +5,14 @@
 #include <stddef.h>
 
 /* Demangles C++ (Itanium) and Rust (legacy and v0) names by libiberty. Returns an owned string
- * (malloc), a plain copy where `name` is not mangled; NULL: out of memory. Rust hashes are left
- * out; C++ parameters are left out too ("ns::f" not "ns::f(int)"), as flame graphs want it, and so
- * is what `symbol_name__length` cuts. */
+ * (malloc), which is a plain copy if @name is not mangled, or NULL if out of memory. Leaves out
+ * Rust hashes, C++ parameters ("ns::f" not "ns::f(int)", as in flame graphs) and the suffixes that
+ * symbol_name__length() cuts. */
 char *demangle(const char *name);
 
-/* Length of a symbol's name without what compilers and linkers put behind it when they move, split
- * or clone a function or make its name unique: f.cold, f.part.0, f.constprop.1.isra.0,
- * f.lto_priv.2, f.llvm.123. The programmer wrote f. */
+/* Returns the length of a symbol's name without its suffixes. Compilers and linkers append them
+ * when they move, split or clone a function or make its name unique: f.cold, f.part.0,
+ * f.constprop.1.isra.0, f.lto_priv.2, f.llvm.123. The programmer wrote f. */
 size_t symbol_name__length(const char *name);
 
 #endif

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which functions a compiler has inlined at an address, and which source line it is.
+/* Finds the functions that a compiler inlined at an address, and its source line.
  *
- * libdw could answer by itself (dwarf_addrdie, dwarf_getscopes), at a cost that grows with the unit
- * for each address, and a profile asks for thousands of addresses. So the units' ranges are
- * gathered once (.debug_aranges is optional, and clang leaves it out), and a unit's functions and
- * inlined calls when the first address in it is asked for (core/elf/dwarf_unit.c).
+ * libdw has functions for this (dwarf_addrdie, dwarf_getscopes). Their cost for each address grows
+ * with the unit, and a profile has thousands of addresses. So the units' ranges are gathered once
+ * (.debug_aranges is optional, and clang leaves it out). A unit's functions and inlined calls are
+ * gathered at the first lookup of an address in it (core/elf/dwarf_unit.c).
  *
- * Debug information of a hostile file may be nested, linked in rings or merely huge: `work_left`
- * bounds the steps over all of a file, and whoever runs out keeps what was found until then. */
+ * Debug information of a hostile file may be nested, linked in rings or merely huge. @work_left
+ * bounds the steps over all of a file. When it is used up, the results so far remain in use. */
 #include "core/elf/dwarf.h"
 
 #include <dwarf.h>
@@ -25,19 +25,21 @@
 #include "core/elf/dwarf_split.h"
 #include "core/elf/dwarf_unit.h"
 
-/* Steps over debug information per file; all of libpython3.11 takes some 700,000. */
+/* Limit of steps over debug information per file; all of libpython3.11 takes about 700,000. */
 #define WORK_MAX (1ULL << 28)
 
-/* libdw reads the whole line program of a unit, and skips whole entries, at one go. */
+/* libdw reads the whole line program of a unit, and skips whole entries, in one call that cannot be
+ * interrupted. */
 #define LINE_BYTES_MAX (2ULL << 20)
 #define UNIT_BYTES_MAX (32ULL << 20)
 
-/* Memory that libdw takes for a byte of a line program: usual ones have a row in three bytes. */
+/* Memory that libdw allocates for a byte of a line program. Usual line programs have a row in three
+ * bytes. */
 #define LINE_ROW_BYTES 32
 
 struct dwarf {
-	struct elf_file *image, *alt_image; /* what libdw reads */
-	uint64_t kept;			    /* charged to the image's account */
+	struct elf_file *image, *alt_image; /* the files that libdw reads */
+	uint64_t kept;			    /* bytes charged to the image's account */
 	Dwarf *dw, *alt;
 	struct dwarf_unit *units;
 	size_t n_units, cap_units;
@@ -62,7 +64,7 @@ static int add_unit(struct dwarf *dwarf, Dwarf_Die *die, bool is_skeleton)
 		rc = quota__look_at(dwarf->work_left--);
 		if (rc)
 			return rc;
-		/* Code that the linker dropped is left at address 0. */
+		/* Code that the linker dropped has address 0. */
 		rc = start ? range_map__add(&dwarf->map, start, end, index) : 0;
 		if (rc)
 			return rc;
@@ -70,7 +72,7 @@ static int add_unit(struct dwarf *dwarf, Dwarf_Die *die, bool is_skeleton)
 	return 0;
 }
 
-/* Own table of the units' ranges: .debug_aranges is optional and clang leaves it out. */
+/* Builds the table of the units' ranges, as .debug_aranges is optional and clang leaves it out. */
 static int read_units(struct dwarf *dwarf)
 {
 	Dwarf_CU *unit = NULL;
@@ -87,7 +89,7 @@ static int read_units(struct dwarf *dwarf)
 	return rc ? rc : range_map__seal(&dwarf->map);
 }
 
-/* libdw would open whatever file the link names, unless it is given one. */
+/* Sets the file of the dwz link. Without it, libdw would open any file that the link names. */
 static int set_alt(struct dwarf *dwarf, const struct elf_file *alt)
 {
 	const char *name;
@@ -153,7 +155,8 @@ void dwarf__free(struct dwarf *dwarf)
 	free(dwarf);
 }
 
-/* Once per unit: is what libdw is about to read of it small enough, and within the budget? */
+/* Checks, once per unit, that the data that libdw will read are small enough and within the budget.
+ */
 static void check_unit(struct dwarf *dwarf, struct dwarf_unit *unit)
 {
 	Dwarf_Attribute attr;

@@ -14,8 +14,8 @@
 
 #define ALIGN 16
 
-/* Bytes of the abbreviations of one unit. A large program that was linked as one unit has some 20
- * KB. */
+/* Limit of the abbreviations of one unit, in bytes. A large program that was linked as one unit has
+ * about 20 KB. */
 #define ABBREV_BYTES_MAX (1 << 20)
 
 static const char *const names[] = {
@@ -27,8 +27,8 @@ static const char *const names[] = {
 #define STR   4 /* .debug_str */
 
 struct plan {
-	struct elf_section sections[NAMES]; /* scn NULL: there is none */
-	uint64_t at[NAMES];		    /* in the image */
+	struct elf_section sections[NAMES]; /* scn NULL: absent */
+	uint64_t at[NAMES];		    /* offset in the image */
 	uint64_t strings_at, headers_at, bytes;
 	size_t strings_bytes;
 	uint16_t n;
@@ -110,7 +110,8 @@ static int fill(const struct elf_file *file, const struct plan *plan, char *imag
 
 /* --- abbreviations --- */
 
-/* Does the table end before it is too long? One that is not terminated ends with its section. */
+/* Returns true if the table ends within the limit. A table without a terminator ends with its
+ * section. */
 static bool is_table(const uint8_t *at, const uint8_t *end)
 {
 	struct cfi_reader in = { .at = at, .end = end };
@@ -174,7 +175,7 @@ int dwarf_image__check_abbrevs(const uint8_t *info, uint64_t size, const uint8_t
 	for (uint64_t at = 0, bytes; at < size; at += bytes) {
 		bytes = unit_bytes(info + at, size - at, &wide);
 		if (!bytes || bytes > size - at)
-			return 0; /* nor does libdw go on */
+			return 0; /* libdw stops here, too */
 		offset = abbrev_of(info + at, bytes, wide);
 		rc = n++ % 64 ? 0 : quota__look();
 		if (rc)
@@ -200,7 +201,7 @@ static int make_image(const struct elf_file *file, const struct plan *plan, stru
 						plan->sections[0].size,
 						(const uint8_t *)image + plan->at[1],
 						plan->sections[1].size);
-	/* It charges the same once more. */
+	/* elf_file__take_memory() charges the same again */
 	quota__give_back(file->account, plan->bytes);
 	if (!rc)
 		return elf_file__take_memory(image, plan->bytes, file->path, file->account, ret,

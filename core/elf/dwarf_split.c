@@ -2,14 +2,16 @@
 /* The other halves of skeleton units.
  *
  * A compiler with -gsplit-dwarf leaves a skeleton of each unit in the object: code ranges, the line
- * program, and the name of a .dwo file that holds functions and inlined calls. The dwp program
- * collects .dwo files in one package, whose index has the part of each section that is a unit's.
+ * program, and the name of a .dwo file that contains functions and inlined calls. The dwp program
+ * collects .dwo files in one package, whose index has the part of each section that belongs to a
+ * unit.
  *
  * libdw joins both halves, but opens the .dwo file by itself: anywhere, of any size, and until
- * elfutils 0.191 never a package. It cannot be given the other half (docs/decisions/0106). So the
- * sections that are needed are read here, bounded and charged, and written to a memory file, which
- * is a .dwo file with this unit alone. The name in the skeleton, which is braid's own copy
- * (core/elf/dwarf_image.h), is then replaced by the path of the memory file in /proc/self/fd. */
+ * elfutils 0.191 never a package. It has no interface to set the other half (docs/decisions/0106).
+ * So this file reads the needed sections, bounded and charged. It writes them to a memory file,
+ * which is a .dwo file with this unit alone. The skeleton is in braid's own copy
+ * (core/elf/dwarf_image.h). Its name is then replaced by the path of the memory file in
+ * /proc/self/fd. */
 #include "core/elf/dwarf_split.h"
 
 #include <dwarf.h>
@@ -25,17 +27,16 @@
 #include "core/elf/dwarf_image.h"
 #include "core/elf/elf_section.h"
 
-#define PART_BYTES_MAX                                                                           \
-	(32ULL << 20)		    /* of one section of one unit; core/elf/dwarf.c has the same \
-				     */
-#define LINE_BYTES_MAX (2ULL << 20) /* libdw reads all of the file names at one go */
-#define COLUMNS_MAX    16	    /* of an index; there are 8 kinds of sections */
+#define PART_BYTES_MAX \
+	(32ULL << 20) /* bytes of one section of one unit; core/elf/dwarf.c has the same */
+#define LINE_BYTES_MAX (2ULL << 20) /* libdw reads all file names in one call */
+#define COLUMNS_MAX    16	    /* columns of an index; there are 8 kinds of sections */
 
 enum { PART_INFO, PART_ABBREV, PART_STR_OFFSETS, PART_STR, PART_LINE, PART_RNGLISTS, PARTS };
 
 static const struct {
 	const char *name;
-	uint32_t column; /* its number in the index of a package; 0: all units share the section */
+	uint32_t column; /* column in the index of a package; 0: all units share the section */
 	uint64_t bytes_max;
 } kinds[PARTS] = {
 	[PART_INFO] = { ".debug_info.dwo", 1, PART_BYTES_MAX },
@@ -48,7 +49,7 @@ static const struct {
 
 struct parts {
 	struct part {
-		uint8_t *bytes; /* owned; NULL: there is none */
+		uint8_t *bytes; /* owned; NULL: absent */
 		uint64_t size, at;
 	} part[PARTS];
 };
@@ -62,10 +63,10 @@ static void parts__done(struct parts *parts)
 /* --- reading --- */
 
 struct range {
-	uint64_t at, size; /* of a section; size 0: nothing, UINT64_MAX: all of it */
+	uint64_t at, size; /* bytes of a section; size 0: none, UINT64_MAX: the whole section */
 };
 
-/* Reads a range of a section of @file. Returns 0, or -ENOENT if there is no such section. */
+/* Reads @range of a section of @file. Returns 0, or -ENOENT if there is no such section. */
 static int read_part(const struct elf_file *file, int kind, struct range range, struct part *ret)
 {
 	struct elf_section section;
@@ -112,7 +113,7 @@ static int read_parts(const struct elf_file *file, const struct range ranges[PAR
 /* --- packages --- */
 
 struct index {
-	const uint8_t *at; /* behind the header */
+	const uint8_t *at; /* first byte after the header */
 	uint32_t columns, units, slots;
 	uint32_t version;
 };
@@ -125,7 +126,8 @@ static uint32_t word_at(const uint8_t *at, uint64_t i)
 	return word;
 }
 
-/* Version 5 has two bytes for its number and two of padding; GNU's version 2 has four. */
+/* Opens the index of a package. Version 5 has two bytes for its number and two of padding; GNU's
+ * version 2 has four. */
 static int open_index(const struct elf_file *package, struct index *ret)
 {
 	const Elf_Data *data = elf_file__section(package, ".debug_cu_index", NULL);
@@ -182,11 +184,11 @@ static int find_ranges(const struct index *index, uint64_t id, struct range rang
 			ranges[i] = (struct range) { word_at(offsets, k), word_at(sizes, k) };
 		}
 	}
-	ranges[PART_STR].size = 0; /* keep_strings() has those of this unit */
+	ranges[PART_STR].size = 0; /* keep_strings() copies those of this unit */
 	return 0;
 }
 
-/* Copies the strings that the unit refers to out of those that all units share. */
+/* Copies the strings that the unit refers to from the strings that all units share. */
 static int keep_strings(const struct elf_file *package, const struct index *index,
 			struct parts *parts)
 {
@@ -244,7 +246,7 @@ static int write_all(int fd, const void *bytes, uint64_t n, uint64_t at)
 	return n && pwrite(fd, bytes, n, at) != (ssize_t)n ? -ENOMEM : 0;
 }
 
-/* Returns the size of a .dwo file of @parts that was written to @fd, or a negative errno. */
+/* Writes @parts to @fd as a .dwo file. Returns its size, or a negative errno. */
 static int64_t write_parts(int fd, struct parts *parts, int type)
 {
 	Elf64_Shdr shdrs[PARTS + 2] = {};
@@ -353,7 +355,7 @@ static Elf_Data *raw_section(Dwarf *dw, const char *name)
 	return NULL;
 }
 
-/* Returns where the offset of the name's text in .debug_str stands; NULL: nowhere. */
+/* Returns the place of the offset of the name's text in .debug_str, or NULL. */
 static uint8_t *find_offset(Dwarf *dw, Dwarf_Die *skeleton, const Dwarf_Attribute *name,
 			    size_t offset_bytes)
 {
@@ -379,7 +381,7 @@ static uint8_t *find_offset(Dwarf *dw, Dwarf_Die *skeleton, const Dwarf_Attribut
 	return (uint8_t *)offsets->d_buf + base + index * offset_bytes;
 }
 
-/* Replaces the name by @path, in the room that core/elf/dwarf_image.c has left behind the strings.
+/* Replaces the name by @path, in the space that core/elf/dwarf_image.c reserved after the strings.
  */
 static int set_name(Dwarf *dw, Dwarf_Die *skeleton, const char *path)
 {

@@ -11,16 +11,16 @@
  * 4 GNU DebugFission). */
 
 struct dwarf_split {
-	const struct dwarf_files *files; /* borrowed; NULL: none is looked for */
+	const struct dwarf_files *files; /* borrowed; NULL: no other halves are searched */
 	struct elf_file *package;	 /* NULL: none */
 	bool package_asked;
 };
 
-/* Joins the skeleton unit @skeleton of @image with its other half, found by its name or in the
- * package, and by the 64-bit number that both have. *@ret is the entry of the other half, and
- * *@ret_has_lines is set if it has file names of its own. *@ret_bytes bytes of memory are charged
- * to the account of @image; the caller gives them back after dwarf_end(). Returns 0, -ENOENT,
- * -EFBIG, -EINTR or -ENOMEM. */
+/* Joins the skeleton unit @skeleton of @image with its other half. Finds the other half by its name
+ * or in the package, and by the 64-bit number that both have. *@ret is the entry of the other half,
+ * and *@ret_has_lines is set if it has file names of its own. Charges *@ret_bytes bytes of memory
+ * to the account of @image; the caller releases them after dwarf_end(). Returns 0, -ENOENT, -EFBIG,
+ * -EINTR or -ENOMEM. */
 int dwarf_split__join(struct dwarf_split *split, const struct elf_file *image, Dwarf_Die *skeleton,
 		      Dwarf_Die *ret, bool *ret_has_lines, uint64_t *ret_bytes);
 
@@ -28,7 +28,7 @@ int dwarf_split__join(struct dwarf_split *split, const struct elf_file *image, D
  * changed after dwarf_split__join(). */
 const char *dwarf_split__name(Dwarf_Die *skeleton);
 
-/* Idempotent. */
+/* Frees the package. Idempotent. */
 void dwarf_split__done(struct dwarf_split *split);
 
 #endif

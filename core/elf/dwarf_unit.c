@@ -9,14 +9,14 @@
 #include "core/base/util.h"
 #include "core/elf/demangle.h"
 
-/* Bounds the recursion: entries nested deeper are left out. */
+/* Limit of the recursion; entries nested deeper are left out. */
 #define DEPTH_MAX 192
 
-/* Limits of one unit. Seen: 60,000 of each, of a program that was linked as one unit. */
+/* Limits of one unit. Seen: 60,000 of each, in a program that was linked as one unit. */
 #define NODES_MAX  (1U << 20)
 #define PIECES_MAX (4U << 20)
 
-#define ORIGINS_MAX 16 /* from one entry to the next: they can form a ring */
+#define ORIGINS_MAX 16 /* steps from one entry to the next; entries can form a ring */
 
 struct walk {
 	struct dwarf_unit *unit;
@@ -32,7 +32,7 @@ static bool spend(struct walk *walk)
 	return !walk->rc;
 }
 
-/* Same as libdw's own scope search (libdw/libdw_visit_scopes.c). */
+/* Returns true for the tags that libdw's own scope search visits (libdw/libdw_visit_scopes.c). */
 static bool may_own_code(int tag)
 {
 	switch (tag) {
@@ -64,8 +64,8 @@ static int add_piece(struct dwarf_unit *unit, uint64_t start, uint64_t end, uint
 	return 0;
 }
 
-/* Returns the number of the new node; `parent` where the entry has no code (then nothing refers to
- * it) or where memory ran out. */
+/* Adds a node. Returns its number, or @parent if the entry has no code (no frame can refer to it
+ * then) or memory is exhausted. */
 static uint32_t add_node(struct walk *walk, Dwarf_Die *die, bool inlined, uint32_t parent)
 {
 	struct dwarf_unit *unit = walk->unit;
@@ -156,7 +156,8 @@ size_t dwarf_unit__find(const struct dwarf_unit *unit, uint64_t vaddr, uint32_t 
 	return n;
 }
 
-/* As dwarf_attr_integrate, which however opens any file that a unit names as its other half. */
+/* Finds an attribute as dwarf_attr_integrate(), which however opens any file that a unit names as
+ * its other half. */
 static bool find_attribute(Dwarf_Die die, unsigned int name, Dwarf_Attribute *ret)
 {
 	Dwarf_Attribute origin;

@@ -11,53 +11,56 @@
 
 #define DWARF_NO_NODE UINT32_MAX
 
-/* What dwarf_getscopes would find, gathered once per compilation unit: its cost is that of one walk
- * over the unit, not of one per address. */
+/* The results of dwarf_getscopes(), gathered once per compilation unit. The cost is that of one
+ * walk over the unit, not of one per address. */
 struct dwarf_unit {
 	Dwarf_Die die;
-	Dwarf_Die other;      /* of a skeleton: its other half, which has the functions */
-	bool is_skeleton;     /* set by core/elf/dwarf.c, as the next three: */
-	bool join_tried;      /* the other half was looked for */
-	bool has_other;	      /* and found */
-	bool other_has_files; /* it has file names of its own, small enough */
+	Dwarf_Die other;      /* other half of a skeleton, which has the functions */
+	bool is_skeleton;     /* set by core/elf/dwarf.c, as are the next three */
+	bool join_tried;      /* the other half was searched */
+	bool has_other;	      /* the other half was found */
+	bool other_has_files; /* the other half has file names of its own, small enough */
 	bool loaded;
-	bool checked;	    /* by core/elf/dwarf.c, which says: */
-	bool too_large;	    /* nothing is loaded of it */
+	bool checked;	    /* set by core/elf/dwarf.c, as are the next two */
+	bool too_large;	    /* no function of the unit is loaded */
 	bool has_lines;	    /* its line program may be read */
 	struct dwarf_node { /* a function or an inlined call that has code */
 		Dwarf_Die die;
-		uint32_t parent;	      /* the node it is inlined into, or DWARF_NO_NODE */
+		uint32_t parent;	      /* node that it is inlined into, or DWARF_NO_NODE */
 		uint32_t piece_at, piece_end; /* functions: the pieces of all their inlines */
-		char *name;		      /* demangled, made at first use */
+		char *name;		      /* demangled; set at the first use */
 	} * nodes;
 	size_t n_nodes, cap_nodes;
-	struct dwarf_piece { /* a range of an inlined call; outer calls come first */
+	struct dwarf_piece { /* a range of an inlined call; outer calls precede inner ones */
 		uint64_t start, end;
 		uint32_t node;
 	} * pieces;
 	size_t n_pieces, cap_pieces;
-	struct range_map functions; /* to nodes */
+	struct range_map functions; /* address to node */
 };
 
-/* Walks the unit at the first call. `work_left` bounds the steps over hostile input, of all units
- * together. 0, -ENOMEM, -EFBIG or -EINTR; what is malformed is left out. */
+/* Walks the unit at the first call. @work_left bounds the steps over hostile input, for all units
+ * together. Returns 0, -ENOMEM, -EFBIG or -EINTR. Leaves out malformed entries. */
 int dwarf_unit__load(struct dwarf_unit *unit, uint64_t *work_left);
 
-/* The function at `vaddr` and what is inlined there, outermost first. Returns their number, at
- * most `max`; inner ones that do not fit are left out. */
+/* Finds the function at @vaddr and the calls that are inlined there, outermost first. Returns their
+ * number, at most @max. Leaves out inner calls beyond @max. */
 size_t dwarf_unit__find(const struct dwarf_unit *unit, uint64_t vaddr, uint32_t *ret_nodes,
 			size_t max);
 
-/* Borrowed until dwarf_unit__done; "?" for a function without name. NULL: out of memory. */
+/* Returns the name of @node, borrowed until dwarf_unit__done(); "?" for a function without name.
+ * NULL: out of memory. */
 const char *dwarf_unit__name(struct dwarf_unit *unit, uint32_t node);
 
-/* Where the inlined function `node` is called. `*ret_file` borrowed from libdw, may be NULL. */
+/* Sets the place where the inlined function @node is called. *@ret_file is borrowed from libdw and
+ * may be NULL. */
 void dwarf_unit__call_site(struct dwarf_unit *unit, uint32_t node, const char **ret_file,
 			   uint32_t *ret_line);
 
-uint64_t dwarf_unit__bytes(const struct dwarf_unit *unit); /* of memory */
+uint64_t
+dwarf_unit__bytes(const struct dwarf_unit *unit); /* Returns the memory of the unit, in bytes. */
 
-/* Frees what was loaded, of which the unit remains. Idempotent. */
+/* Frees the loaded functions. The unit itself remains. Idempotent. */
 void dwarf_unit__done(struct dwarf_unit *unit);
 
 #endif

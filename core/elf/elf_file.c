@@ -14,20 +14,21 @@
 #include "core/elf/elf_section.h"
 #include "core/elf/elf_symbols.h"
 
-/* libelf makes an entry of some hundred bytes for each section that a file claims to have, and
- * loops over segments are everywhere. Seen: 5,000 sections, 14 program headers. */
+/* Limits of the headers. libelf allocates an entry of a few hundred bytes for each section that a
+ * file claims to have, and loops over segments are everywhere. Seen: 5,000 sections, 14 program
+ * headers. */
 #define SECTIONS_MAX 65536
 #define PHDRS_MAX    1024
 
-/* A note with a build-id has 36 bytes, and the first notes have it. */
+/* Limits of the search for the build-id. Its note has 36 bytes and is one of the first notes. */
 #define NOTE_BYTES_MAX 65536
 #define NOTES_MAX      64
 
-/* What the public struct is embedded in. */
+/* An open image; the public struct is its first member. */
 struct image {
 	struct elf_file file;
 	struct loaded *loaded;
-	void *memory; /* owned; charged as kept */
+	void *memory; /* owned; charged as QUOTA_KEPT */
 };
 
 static bool range_is_sane(uint64_t start, uint64_t size)
@@ -61,7 +62,8 @@ static int read_segments(struct elf_file *file, size_t n_phdrs)
 	return 0;
 }
 
-/* Returns 1 once the build-id was found in these notes; 0, or a negative errno. */
+/* Searches the notes at @at for the build-id. Returns 1 if it was found, 0 if not, or a negative
+ * errno. */
 static int take_build_id(struct elf_file *file, uint64_t at, uint64_t size, bool wide)
 {
 	size_t offset = 0, name_at, desc_at;
@@ -89,7 +91,7 @@ static int take_build_id(struct elf_file *file, uint64_t at, uint64_t size, bool
 	return 0;
 }
 
-/* Program headers first: they survive the stripping of section headers. */
+/* Reads the build-id, from program headers first: they remain when section headers are stripped. */
 static int read_build_id(struct elf_file *file, size_t n_phdrs)
 {
 	int rc = 0, n = 0;
@@ -124,7 +126,7 @@ static int check_counts(struct elf_file *file, struct err *err)
 		return err__set(err, rc, "%s: interrupted", file->path);
 	if (rc || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_ident[EI_DATA] != ELFDATA2LSB)
-		return 0; /* what it is instead check_header says */
+		return 0; /* check_header() reports the kind of the file */
 	if (ehdr.e_shoff && ehdr.e_shnum == 0)
 		rc = elf_file__read_at(file, ehdr.e_shoff, &first, sizeof(first));
 	if (rc == -EINTR)
@@ -163,7 +165,7 @@ static int check_header(struct elf_file *file, struct err *err)
 	return 0;
 }
 
-/* Replaces the headers of a file whose section headers were removed, or lead nowhere. */
+/* Replaces the headers of a file whose section headers were removed or are invalid. */
 static int make_sections(struct elf_file *file)
 {
 	size_t size;
@@ -195,7 +197,7 @@ static int load(struct elf_file *file, struct err *err)
 	rc = check_header(file, err);
 	if (rc)
 		return rc;
-	/* libelf cuts the number down to what the file holds. */
+	/* libelf reduces the number to the program headers that are in the file */
 	if (elf_getphdrnum(file->elf, &n_phdrs) != 0 || !gelf_getehdr(file->elf, &ehdr) ||
 	    (ehdr.e_phnum != PN_XNUM && ehdr.e_phnum != n_phdrs))
 		return err__set(err, -EBADMSG, "%s: malformed program headers", file->path);
@@ -242,7 +244,7 @@ static int open_as(int fd, const char *path, bool any_type, bool any_machine, st
 	}
 	image->file.any_type = any_type;
 	image->file.any_machine = any_machine;
-	/* A device or a pipe could block the read for ever. */
+	/* A device or a pipe could block the read forever. */
 	if (fstat(fd, &st) != 0) {
 		rc = err__set(err, -errno, "%s: %s", path, strerror(errno));
 	} else if (!S_ISREG(st.st_mode)) {
@@ -282,7 +284,7 @@ int elf_file__open_foreign(int fd, const char *path, struct elf_file **ret, stru
 	return open_as(fd, path, false, true, ret, err);
 }
 
-/* Takes `data`, and the account. */
+/* Opens @data. Takes ownership of @data and of the reference to @account, also on failure. */
 static int open_owned(void *data, size_t size, const char *path, struct quota_account *account,
 		      struct elf_file **ret, struct err *err)
 {
@@ -337,7 +339,7 @@ int elf_file__open_memory(const void *data, size_t size, const char *path, struc
 
 void elf_file__free(struct elf_file *file)
 {
-	struct image *image = (struct image *)file; /* its first member */
+	struct image *image = (struct image *)file; /* @file is its first member */
 
 	if (!file)
 		return;
@@ -382,7 +384,7 @@ Elf_Data *elf_file__section(const struct elf_file *file, const char *name, GElf_
 	return data;
 }
 
-/* Not by elf_rawfile: that would read all of a file. */
+/* Not by elf_rawfile(), which would read the whole file. */
 int elf_file__read_at(const struct elf_file *file, uint64_t offset, void *buf, size_t len)
 {
 	const struct image *image = (const struct image *)file;
@@ -421,9 +423,9 @@ int elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_
 	return -EFAULT;
 }
 
-/* The first defined symbol that has this name; the table's end if none has. Where the name stands
- * in the table of strings is known for its first occurrence, `first`, and is the whole comparison
- * if `only_first`: names are all different there as a rule. */
+/* Returns the index of the first defined symbol with this name, or symbols->n. @first is the offset
+ * of the name's first occurrence in the table of strings. With @only_first, compares only that
+ * offset: as a rule, all names in the table of strings are different. */
 static size_t find_from(const struct elf_symbols *symbols, const char *name, size_t first,
 			bool only_first)
 {
@@ -452,14 +454,15 @@ static int find_in(const struct elf_file *file, const char *section, const char 
 
 	if (!elf_symbols__open(file, section, &symbols) || quota__look())
 		return -ENOENT;
-	/* Most images have none of the symbols that runtimes ask for, and some have millions of
-	 * others: the names at a stretch are read several times faster than one after the other. */
+	/* Most images have none of the symbols that runtimes request, and some have millions of
+	 * others. One search over the whole table of strings is several times faster than a search
+	 * name by name. */
 	strings = symbols.strings->d_buf;
 	first = memmem(strings, symbols.strings->d_size, name, strlen(name) + 1);
 	if (!first)
 		return -ENOENT;
 	i = find_from(&symbols, name, first - strings, true);
-	if (i == symbols.n) /* it is the end of another name, and stands there again */
+	if (i == symbols.n) /* @first is the end of another name, and the name occurs again */
 		i = find_from(&symbols, name, first - strings, false);
 	if (!elf_symbols__get(&symbols, i, &sym))
 		return -ENOENT;

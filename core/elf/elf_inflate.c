@@ -11,11 +11,12 @@
 #include "core/base/quota.h"
 #include "core/base/util.h"
 
-/* A size that the stored bytes cannot inflate to is refused before memory is reserved for it. */
-#define ZLIB_RATIO_MAX 1040  /* deflate makes 1032 bytes of one at most */
-#define ZSTD_RATIO_MAX 65536 /* zstd makes a block of 128 KiB of four bytes at most */
+/* Limits of the compression ratio. A larger claimed size is refused before memory is allocated for
+ * it. */
+#define ZLIB_RATIO_MAX 1040  /* deflate expands one byte to at most 1032 */
+#define ZSTD_RATIO_MAX 65536 /* zstd expands four bytes to at most a block of 128 KiB */
 
-/* Memory of the zstd decoder is its window: 8 MiB for most files, never more than the contents.
+/* The memory of the zstd decoder is its window: 8 MiB for most files, never more than the contents.
  * zstd --ultra, which linkers offer, has up to 128 MiB. */
 #define WINDOW_LOG_MIN 23
 #define WINDOW_LOG_MAX 27
@@ -90,8 +91,8 @@ struct inflating {
 	bool frame_ended; /* zstd: at the end of a frame, where the data may end */
 };
 
-/* Each returns 1 at the end of the data, 0 if there may be more, or -EBADMSG. At most @room bytes
- * are written. */
+/* Inflates a part of the @n bytes at *@in; writes at most @room bytes. Returns 1 at the end of the
+ * data, 0 if there may be more, or -EBADMSG. */
 static int step_zlib(struct inflating *inflating, const uint8_t **in, size_t *n, size_t room)
 {
 	z_stream *zlib = &inflating->zlib;
@@ -109,14 +110,14 @@ static int step_zlib(struct inflating *inflating, const uint8_t **in, size_t *n,
 	return status == Z_STREAM_END ? 1 : status == Z_OK ? 0 : -EBADMSG;
 }
 
-/* A section may consist of several frames, one after the other (lld, mold). */
+/* As step_zlib(). A section may consist of several consecutive frames (lld, mold). */
 static int step_zstd(struct inflating *inflating, const uint8_t **in, size_t *n, size_t room)
 {
 	ZSTD_inBuffer input = { *in, *n, 0 };
 	ZSTD_outBuffer output = { inflating->out, room, 0 };
 	size_t status = ZSTD_decompressStream(inflating->zstd, &output, &input);
 
-	/* Where nothing is left, or nothing is expected, there may be no memory. */
+	/* The pointers may be NULL if there is no input or no output. */
 	if (input.pos)
 		*in += input.pos;
 	if (output.pos)
@@ -127,7 +128,7 @@ static int step_zstd(struct inflating *inflating, const uint8_t **in, size_t *n,
 	return ZSTD_isError(status) || (!input.pos && !output.pos) ? -EBADMSG : 0;
 }
 
-/* Inflates the @n bytes at @in. Returns as the steps, or -EFBIG or -EINTR. */
+/* Inflates the @n bytes at @in. Returns as step_zlib(), or -EFBIG or -EINTR. */
 static int inflate_block(struct inflating *inflating, const uint8_t *in, size_t n)
 {
 	int ret = 0;
@@ -144,7 +145,8 @@ static int inflate_block(struct inflating *inflating, const uint8_t *in, size_t 
 	return ret;
 }
 
-/* The last input may be used up while output is still pending. */
+/* Writes pending output after the last input. Returns 1 at the end of a frame, 0 if the data are
+ * cut, or a negative errno. */
 static int flush_zstd(struct inflating *inflating)
 {
 	int ret = 0;
@@ -160,7 +162,7 @@ static int flush_zstd(struct inflating *inflating)
 	return ret ? ret : inflating->frame_ended;
 }
 
-/* Returns 1 if the data ended where they should, 0 if they are cut, or a negative errno. */
+/* Returns 1 if the data end properly, 0 if they are cut, or a negative errno. */
 static int inflate_all(struct inflating *inflating, const struct elf_section *section)
 {
 	uint64_t at = section->head, end = section->shdr.sh_size;

@@ -15,11 +15,12 @@
  * and head. Returns 0, or -EBADMSG if the method is unknown or the size impossible, or -EINTR. */
 int elf_inflate__describe(const struct elf_file *file, struct elf_section *section);
 
-/* The same for a .zdebug_* section: "ZLIB" and a size, in big endian, precede the data. */
+/* As elf_inflate__describe(), for a .zdebug_* section: "ZLIB" and a size, in big endian, precede
+ * the data. */
 int elf_inflate__describe_gnu(const struct elf_file *file, struct elf_section *section);
 
-/* Copies the inflated contents to @to, which has room for section->size bytes. Returns 0, -EBADMSG
- * if the data are malformed or have another size, -EFBIG, -EINTR or -ENOMEM. */
+/* Copies the inflated contents to @to, which must have section->size bytes. Returns 0, -EBADMSG if
+ * the data are malformed or have another size, -EFBIG, -EINTR or -ENOMEM. */
 int elf_inflate__read(const struct elf_file *file, const struct elf_section *section, void *to);
 
 #endif

@@ -10,11 +10,11 @@
 #include "core/base/util.h"
 #include "core/elf/cfi_reader.h"
 
-/* Seen: 14 program headers, 40 dynamic entries. */
+/* Limits of program headers and dynamic entries. Seen: 14 and 40. */
 #define PHDRS_MAX   1024
 #define DYNAMIC_MAX 4096
 
-/* Entries of a hash table or of call frame information, whose number no header gives. */
+/* Limit of the entries of a hash table or of call frame information, whose number no header has. */
 #define ENTRIES_MAX (8U << 20)
 
 enum part {
@@ -60,7 +60,7 @@ struct elf_made {
 	char *headers; /* owned */
 	size_t size;
 	Elf_Data names;
-	char texts[256]; /* of `names` */
+	char texts[256]; /* bytes of @names */
 };
 
 struct making {
@@ -70,14 +70,14 @@ struct making {
 	size_t n_phdrs;
 	Elf64_Shdr shdrs[SECTIONS_MAX];
 	size_t n_shdrs;
-	uint64_t dynamic[DT_NUM]; /* values by tag; 0: not there */
+	uint64_t dynamic[DT_NUM]; /* values by tag; 0: absent */
 	uint64_t gnu_hash;
 };
 
-/* --- places --- */
+/* --- addresses --- */
 
-/* The loaded segment that has @vaddr in the file; NULL: none has. *ret_left becomes the bytes up to
- * its end there. */
+/* Returns the loaded segment that contains @vaddr in the file, or NULL. *@ret_left is the number of
+ * bytes from @vaddr to its end in the file. */
 static const Elf64_Phdr *segment_of(const struct making *m, uint64_t vaddr, uint64_t *ret_left)
 {
 	for (size_t i = 0; i < m->n_phdrs; i++) {
@@ -103,7 +103,7 @@ static int read_vaddr(const struct making *m, uint64_t vaddr, void *to, size_t s
 	return elf_file__read_at(m->file, phdr->p_offset + (vaddr - phdr->p_vaddr), to, size);
 }
 
-/* Makes a section of what the file has of [@vaddr, @vaddr + @size). */
+/* Adds a section for the part of [@vaddr, @vaddr + @size) that is in the file. */
 static void put(struct making *m, size_t index, enum part part, uint64_t vaddr, uint64_t size)
 {
 	uint64_t left = 0;
@@ -132,7 +132,7 @@ static const Elf64_Phdr *find_phdr(const struct making *m, uint32_t type)
 	return NULL;
 }
 
-/* --- what the dynamic linker reads --- */
+/* --- data for the dynamic linker --- */
 
 static int read_dynamic(struct making *m)
 {
@@ -153,7 +153,7 @@ static int read_dynamic(struct making *m)
 	return 0;
 }
 
-/* Returns the largest of the @n words at @vaddr in @ret. */
+/* Sets *@ret to the largest of the @n words at @vaddr. Returns 0 or a negative errno. */
 static int find_largest(const struct making *m, uint64_t vaddr, uint64_t n, uint32_t *ret)
 {
 	uint32_t words[1024];
@@ -172,8 +172,8 @@ static int find_largest(const struct making *m, uint64_t vaddr, uint64_t n, uint
 	return rc;
 }
 
-/* DT_GNU_HASH: symbols that are defined come last, sorted by bucket. The chain of the bucket with
- * the largest first symbol ends, by its lowest bit, at the last symbol. */
+/* Counts the symbols by DT_GNU_HASH. Defined symbols are last, sorted by bucket. The chain of the
+ * bucket with the largest first symbol ends, by its lowest bit, at the last symbol. */
 static int count_by_gnu_hash(const struct making *m, uint64_t *ret)
 {
 	struct {
@@ -190,7 +190,7 @@ static int count_by_gnu_hash(const struct making *m, uint64_t *ret)
 	if (head.n_buckets > ENTRIES_MAX || head.n_bloom > ENTRIES_MAX)
 		return quota__refuse(m->file->account);
 	rc = find_largest(m, buckets, head.n_buckets, &last);
-	if (!rc && last < head.first) { /* it defines none */
+	if (!rc && last < head.first) { /* no symbol is defined */
 		*ret = head.first;
 		return 0;
 	}
@@ -209,7 +209,7 @@ static int count_by_gnu_hash(const struct making *m, uint64_t *ret)
 static int count_symbols(const struct making *m, uint64_t *ret)
 {
 	uint64_t symbols = m->dynamic[DT_SYMTAB], strings = m->dynamic[DT_STRTAB];
-	uint32_t head[2]; /* of DT_HASH: buckets, and chains, one for each symbol */
+	uint32_t head[2]; /* numbers in DT_HASH: buckets, and chains, one for each symbol */
 	int rc = -EFAULT;
 
 	if (m->dynamic[DT_HASH])
@@ -218,15 +218,16 @@ static int count_symbols(const struct making *m, uint64_t *ret)
 		*ret = head[1];
 	else if (rc == -EFAULT && m->gnu_hash)
 		rc = count_by_gnu_hash(m, ret);
-	if (rc == -EFAULT && strings > symbols) { /* linkers put the strings behind the symbols */
+	if (rc == -EFAULT && strings > symbols) { /* linkers place the strings after the symbols */
 		*ret = (strings - symbols) / sizeof(Elf64_Sym);
 		rc = 0;
 	}
 	return rc;
 }
 
-/* The words of the global offset table that the dynamic linker has not filled in lead back into the
- * stubs: from the lowest to the highest of these is the table of stubs. */
+/* Adds the table of stubs. Words of the global offset table that the dynamic linker has not filled
+ * in point back into the stubs. The table extends from the lowest to the highest of these
+ * addresses. */
 static int put_stubs(struct making *m)
 {
 	const struct arch *arch = arch__of_machine(m->ehdr.e_machine);
@@ -251,7 +252,7 @@ static int put_stubs(struct making *m)
 		low = min_of(low, to & ~15ULL);
 		high = max_of(high, (to & ~15ULL) + 16);
 	}
-	/* Stubs that lie further apart than their number allows are something else. */
+	/* Stubs further apart than their number allows are something else. */
 	if (low < high && high - low <= 16 * n)
 		put(m, PART_PLT, PART_PLT, low, high - low);
 	return rc == -EFAULT ? 0 : rc;
@@ -283,8 +284,8 @@ static int put_dynamic(struct making *m)
 
 /* --- call frame information --- */
 
-/* Returns in @ret the bytes from @vaddr on that are entries: up to one of length 0, or to what
- * cannot be an entry. */
+/* Sets *@ret to the size of the entries from @vaddr on: up to an entry of length 0, or to bytes
+ * that cannot be an entry. Returns 0 or a negative errno. */
 static int measure_entries(const struct making *m, uint64_t vaddr, uint64_t *ret)
 {
 	uint64_t left = 0, at = 0, size;
@@ -299,7 +300,7 @@ static int measure_entries(const struct making *m, uint64_t vaddr, uint64_t *ret
 		if (rc)
 			break;
 		size = sizeof(length) + (uint64_t)length;
-		if (!fits_in(at, size, left)) /* 0xffffffff announces one of more than 4 GB */
+		if (!fits_in(at, size, left)) /* 0xffffffff precedes an entry of more than 4 GB */
 			break;
 		at += size;
 		if (!length) /* the end */
@@ -309,8 +310,8 @@ static int measure_entries(const struct making *m, uint64_t vaddr, uint64_t *ret
 	return rc == -EFAULT ? 0 : rc;
 }
 
-/* PT_GNU_EH_FRAME leads to .eh_frame_hdr, which begins with a version, three encodings and the
- * address of .eh_frame. */
+/* Adds .eh_frame. PT_GNU_EH_FRAME is the address of .eh_frame_hdr, which begins with a version,
+ * three encodings and the address of .eh_frame. */
 static int put_frames(struct making *m)
 {
 	const Elf64_Phdr *phdr = find_phdr(m, PT_GNU_EH_FRAME);
@@ -335,8 +336,8 @@ static int put_frames(struct making *m)
 
 /* --- code and constants --- */
 
-/* Constants lie beside the call frame information, or else in the last segment that nobody may
- * write and that is no code. */
+/* Adds the constants. They are in the segment of the call frame information, or else in the last
+ * segment that is neither writable nor executable. */
 static void put_constants(struct making *m)
 {
 	const Elf64_Phdr *frames = find_phdr(m, PT_GNU_EH_FRAME), *found = NULL;
@@ -351,7 +352,7 @@ static void put_constants(struct making *m)
 		put(m, PART_RODATA, PART_RODATA, found->p_vaddr, found->p_filesz);
 }
 
-/* Narrows [*start, *end), which has code at @code, down to what lies between tables. */
+/* Narrows [*@start, *@end), which contains code at @code, to the part between tables. */
 static void narrow(const struct making *m, uint64_t code, uint64_t *start, uint64_t *end)
 {
 	const Elf64_Phdr *frames = find_phdr(m, PT_GNU_EH_FRAME);
@@ -373,8 +374,8 @@ static void narrow(const struct making *m, uint64_t code, uint64_t *start, uint6
 		*end = min_of(*end, frames->p_vaddr);
 }
 
-/* Code is what may be executed; of a segment that holds tables as well, what lies between them
- * around an address that is known to be code. */
+/* Adds the code: the executable segments. If a segment also contains tables, adds only the part
+ * between tables around an address that is proven to be code. */
 static void put_code(struct making *m)
 {
 	const uint64_t known[] = { m->ehdr.e_entry, m->dynamic[DT_INIT], m->dynamic[DT_FINI] };

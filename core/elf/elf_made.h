@@ -7,26 +7,26 @@
 /* Section headers for a file that has none.
  *
  * The kernel and the dynamic linker read program headers only. So a file whose section headers were
- * removed runs as before, and its program headers still lead to all that they need: the dynamic
- * symbols, their strings and relocations (PT_DYNAMIC) and the call frame information
- * (PT_GNU_EH_FRAME). elf_made__new() writes an ELF header, the program headers and section headers
- * for these parts into memory, under the names that linkers give them. libelf reads that memory as
- * the file's headers, so that no reader of sections needs a second way.
+ * removed runs as before. Its program headers still have the addresses of all parts that the kernel
+ * and the dynamic linker need: the dynamic symbols, their strings and relocations (PT_DYNAMIC) and
+ * the call frame information (PT_GNU_EH_FRAME). elf_made__new() writes an ELF header, the program
+ * headers and section headers for these parts into memory, under the names that linkers give them.
+ * libelf reads that memory as the file's headers, so that readers of sections need no special case.
  *
- * The section headers are made as a whole or not at all: a file with a single usable one among the
- * well-known names keeps its own. */
+ * Section headers are all generated or all original: a file with one usable section of a well-known
+ * name retains its own headers. */
 
-struct elf_made; /* contents: elf_made.c */
+struct elf_made; /* defined in elf_made.c */
 
-/* Makes the headers of @file, of which `size`, `account` and the contents are read. Returns 0, or
- * -ENOENT if there is nothing to make them of; -ENOMEM, -EFBIG or -EINTR. */
+/* Generates the headers of @file. Reads its @size, @account and contents. Returns 0, -ENOENT if the
+ * file has no usable program headers, -ENOMEM, -EFBIG or -EINTR. */
 int elf_made__new(const struct elf_file *file, struct elf_made **ret);
 void elf_made__free(struct elf_made *made); /* NULL is fine */
 
-/* A whole ELF file without contents, for elf_memory(); borrowed until elf_made__free(). */
+/* Returns a whole ELF file without contents, for elf_memory(); borrowed until elf_made__free(). */
 char *elf_made__headers(const struct elf_made *made, size_t *ret_size);
 
-/* The names of the sections, which no file holds. */
+/* Returns the names of the sections, which are in no file. */
 const Elf_Data *elf_made__names(const struct elf_made *made);
 
 #endif

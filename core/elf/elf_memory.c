@@ -10,7 +10,7 @@
 
 #define PAGE_BYTES  4096ULL
 #define PHDRS_MAX   64	       /* seen: 14 */
-#define PHOFF_MAX   PAGE_BYTES /* linkers put program headers behind the ELF header */
+#define PHOFF_MAX   PAGE_BYTES /* linkers place program headers after the ELF header */
 #define DYNAMIC_MAX 4096
 #define COPY_MAX    (256ULL << 20) /* bytes of one image */
 
@@ -19,7 +19,7 @@ struct headers {
 	Elf64_Phdr phdrs[PHDRS_MAX];
 	size_t n;
 	uint64_t bias;
-	uint64_t size; /* of the part of the file that segments have */
+	uint64_t size; /* bytes of the part of the file that segments contain */
 };
 
 static bool is_program(const Elf64_Ehdr *ehdr)
@@ -31,7 +31,8 @@ static bool is_program(const Elf64_Ehdr *ehdr)
 	       ehdr->e_phnum <= PHDRS_MAX && ehdr->e_phoff <= PHOFF_MAX;
 }
 
-/* Returns -EBADMSG for segments that no loader takes. */
+/* Checks the segments and computes size and bias. Returns 0, or -EBADMSG for segments that no
+ * loader accepts. */
 static int check_segments(struct headers *headers)
 {
 	bool found = false;
@@ -47,7 +48,8 @@ static int check_segments(struct headers *headers)
 		    phdr->p_filesz > phdr->p_memsz)
 			return -EBADMSG;
 		headers->size = max_of(headers->size, phdr->p_offset + phdr->p_filesz);
-		if (phdr->p_offset < PAGE_BYTES && !found) { /* it begins with the header */
+		if (phdr->p_offset < PAGE_BYTES &&
+		    !found) { /* the segment begins with the ELF header */
 			headers->bias -= phdr->p_vaddr - phdr->p_offset;
 			found = true;
 		}
@@ -87,7 +89,7 @@ bool elf_memory__has_code(const struct elf_memory *memory, uint64_t address)
 
 /* --- copying --- */
 
-/* Copies what can be read; pages that cannot be stay zero. */
+/* Copies a segment. Unreadable pages remain zero. */
 static int copy_segment(const struct elf_memory *memory, const struct headers *headers,
 			const Elf64_Phdr *phdr, char *image, struct quota_account *account)
 {
@@ -112,7 +114,7 @@ static int copy_segment(const struct elf_memory *memory, const struct headers *h
 	return rc;
 }
 
-/* --- what the dynamic linker has changed --- */
+/* --- changes by the dynamic linker --- */
 
 static bool is_pointer(int64_t tag)
 {
@@ -127,7 +129,7 @@ static bool is_pointer(int64_t tag)
 	return false;
 }
 
-/* Does a loaded segment of the image hold the address? */
+/* Returns true if a loaded segment of the image contains @address. */
 static bool is_loaded(const struct headers *headers, uint64_t address)
 {
 	for (size_t i = 0; i < headers->n; i++)
@@ -138,7 +140,8 @@ static bool is_loaded(const struct headers *headers, uint64_t address)
 	return false;
 }
 
-/* The bytes of the image from link-time address @vaddr on; NULL if there are fewer than @size. */
+/* Returns the bytes of the image from link-time address @vaddr on, or NULL if there are fewer than
+ * @size. */
 static char *bytes_at(const struct headers *headers, char *image, uint64_t vaddr, uint64_t size)
 {
 	for (size_t i = 0; i < headers->n; i++) {
@@ -151,7 +154,8 @@ static char *bytes_at(const struct headers *headers, char *image, uint64_t vaddr
 	return NULL;
 }
 
-/* Dynamic linkers (glibc's, not musl's) turn link-time addresses in PT_DYNAMIC into addresses. */
+/* Restores link-time addresses in PT_DYNAMIC. Dynamic linkers (glibc's, not musl's) replace them by
+ * addresses. */
 static void restore_dynamic(const struct headers *headers, char *image)
 {
 	const Elf64_Phdr *phdr = NULL;
@@ -196,7 +200,7 @@ int elf_memory__copy(const struct elf_memory *memory, const char *path,
 		free(image);
 		return err__set(err, rc, "%s: its memory cannot be read: %s", path, strerror(-rc));
 	}
-	/* As they were checked, whatever the memory has by now. */
+	/* The checked headers, as the memory may have changed since. */
 	headers.ehdr.e_shoff = headers.ehdr.e_shnum = headers.ehdr.e_shstrndx = 0;
 	memcpy(image, &headers.ehdr, sizeof(headers.ehdr));
 	memcpy(image + headers.ehdr.e_phoff, headers.phdrs, headers.n * sizeof(*headers.phdrs));

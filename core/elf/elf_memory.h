@@ -4,12 +4,12 @@
 
 #include "core/elf/elf_file.h"
 
-/* An ELF image that is read from the memory in which it is loaded, for code whose file nobody can
- * read: a packed program, a deleted file, a file system that refuses root.
+/* An ELF image that is read from the memory in which it is loaded, for code whose file is
+ * unreadable: a packed program, a deleted file, a file system that refuses root.
  *
  * The memory is untrusted, and may change while it is read. Everything is copied once and then
- * treated as a file's contents. The copy has what PT_LOAD segments hold; section headers are made
- * from program headers (core/elf/elf_made.h), so that .symtab and DWARF are missing. */
+ * treated as a file's contents. The copy has the contents of PT_LOAD segments. Section headers are
+ * generated from program headers (core/elf/elf_made.h), so .symtab and DWARF are missing. */
 
 /* Copies @size bytes at @address. Returns false if not all of them can be read. */
 typedef bool (*elf_memory_fn)(void *ctx, uint64_t address, void *to, size_t size);
@@ -20,16 +20,16 @@ struct elf_memory {
 	uint64_t header; /* address of the ELF header */
 };
 
-/* Returns true if there is an ELF header, and an executable segment of it has @address. */
+/* Returns true if there is an ELF header and one of its executable segments contains @address. */
 bool elf_memory__has_code(const struct elf_memory *memory, uint64_t address);
 
-/* Copies the image. *ret_bias: address = link-time address + bias. What is copied is charged to
+/* Copies the image. *@ret_bias: address = link-time address + bias. Charges the copied bytes to
  * @account. Returns 0, -ENOEXEC, -EBADMSG, -EFBIG, -EINTR or -ENOMEM. */
 int elf_memory__copy(const struct elf_memory *memory, const char *path,
 		     struct quota_account *account, struct elf_file **ret, uint64_t *ret_bias,
 		     struct err *err);
 
-/* Returns true if all that nobody may write is in @memory as it is in @file, a copy. */
+/* Returns true if all parts that are not writable are equal in @memory and in @file, a copy. */
 bool elf_memory__is_same(const struct elf_memory *memory, const struct elf_file *file);
 
 #endif

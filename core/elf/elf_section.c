@@ -13,10 +13,11 @@
 /* Largest size that a section may claim, inflated too; bytes. */
 #define SECTION_BYTES_MAX (1ULL << 30)
 
-/* Names of all sections of a file. */
+/* Limit of the names of all sections of a file. */
 #define NAMES_BYTES_MAX (4ULL << 20)
 
-/* A linker writes no section of more than so many bytes that is a hole for the most part. */
+/* Sections above this size are checked for holes: no linker writes one that is mostly a hole.
+ * Bytes. */
 #define DENSE_BYTES (64ULL << 20)
 
 /* objcopy --compress-debug-sections=zlib-gnu renames .debug_NAME to .zdebug_NAME. */
@@ -25,11 +26,11 @@
 
 struct loaded {
 	size_t index;
-	Elf_Data data; /* d_buf is owned; NULL: it cannot be read */
+	Elf_Data data; /* d_buf is owned; NULL: unreadable */
 	struct loaded *next;
 };
 
-/* --- what there is --- */
+/* --- sections of a file --- */
 
 static bool is_mostly_hole(const struct elf_file *file, const GElf_Shdr *shdr)
 {
@@ -63,7 +64,7 @@ int elf_section__at(const struct elf_file *file, size_t index, struct elf_sectio
 	return describe(file, elf_getscn(file->elf, index), false, ret);
 }
 
-/* NULL: there is none that can be used. */
+/* Returns the names of the sections, or NULL if they are absent or unusable. */
 static const Elf_Data *names_of(const struct elf_file *file)
 {
 	struct elf_section section;
@@ -100,7 +101,8 @@ bool elf_section__has_known(const struct elf_file *file)
 	return false;
 }
 
-/* Returns true if @name is @plain, the name of a section of debug information, with a z. */
+/* Returns true if @name is the .zdebug_ form of @plain, the name of a section of debug information.
+ */
 static bool is_gnu_name(const char *name, const char *plain)
 {
 	size_t gnu_len = sizeof(GNU_PREFIX) - 1, plain_len = sizeof(PLAIN_PREFIX) - 1;
@@ -187,7 +189,7 @@ Elf_Data *elf_section__data(const struct elf_file *file, const struct elf_sectio
 			return loaded->data.d_buf ? &loaded->data : NULL;
 	loaded = calloc(1, sizeof(*loaded));
 	rc = loaded ? load(file, section, &loaded->data) : -ENOMEM;
-	if (!loaded || (rc && rc != -EBADMSG)) { /* another time it may be possible */
+	if (!loaded || (rc && rc != -EBADMSG)) { /* a later call may succeed */
 		free(loaded);
 		return NULL;
 	}

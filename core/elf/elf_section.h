@@ -4,21 +4,21 @@
 
 #include "core/elf/elf_file.h"
 
-/* Contents of sections, read by braid itself: libelf would read, inflate and keep at one go
- * whatever size a file claims. Here bytes come in blocks, each charged to the file's account, and
- * the work ends when it is to stop. libelf reads headers only. */
+/* Contents of sections, read by braid itself. libelf would read, inflate and store any size that a
+ * file claims, in one call. Here bytes are read in blocks, each charged to the file's account, and
+ * the work can stop in between. libelf reads headers only. */
 
-/* A section, as far as it is needed to read its contents. */
+/* The data of a section that are needed to read its contents. */
 struct elf_section {
 	Elf_Scn *scn;
 	GElf_Shdr shdr;
 	uint64_t size;	 /* bytes of the contents, inflated */
 	uint32_t stored; /* ELFCOMPRESS_ZLIB or ELFCOMPRESS_ZSTD; 0: not compressed */
-	uint32_t head;	 /* bytes in front of compressed data */
+	uint32_t head;	 /* bytes before compressed data */
 };
 
-/* Returns 0, -ENOENT if there is none of that name or it has no contents, -EBADMSG, -EFBIG or
- * -EINTR. The name ".debug_x" also finds ".zdebug_x". */
+/* Find a section by name or index. Return 0, -ENOENT if there is no such section or it has no
+ * contents, -EBADMSG, -EFBIG or -EINTR. The name ".debug_x" also finds ".zdebug_x". */
 int elf_section__find(const struct elf_file *file, const char *name, struct elf_section *ret);
 int elf_section__at(const struct elf_file *file, size_t index, struct elf_section *ret);
 
@@ -26,11 +26,12 @@ int elf_section__at(const struct elf_file *file, size_t index, struct elf_sectio
  * information has at least one. Reads headers only, as such a section of a debug file is empty. */
 bool elf_section__has_known(const struct elf_file *file);
 
-/* Copies the contents, of which @to has room for all. Returns 0, -EBADMSG, -EFBIG or -EINTR. */
+/* Copies the contents to @to, which must have section->size bytes. Returns 0, -EBADMSG, -EFBIG or
+ * -EINTR. */
 int elf_section__read(const struct elf_file *file, const struct elf_section *section, void *to);
 
-/* The contents, read once and kept until elf_file__free or elf_file__drop. NULL: they cannot be
- * read, or were not because the work was to stop. */
+/* Returns the contents, read once and cached until elf_file__free() or elf_file__drop(). NULL: they
+ * are unreadable, or were not read because the work must stop. */
 Elf_Data *elf_section__data(const struct elf_file *file, const struct elf_section *section);
 
 #endif

@@ -7,13 +7,15 @@
 
 #include "core/elf/elf_file.h"
 
-/* Why not elf_strptr: in a string table without its final NUL it searches backwards for one at
- * every call, which makes a hostile file quadratic. Here such a table is refused once. */
+/* Replaces elf_strptr(). In a string table without its final NUL, elf_strptr() searches backwards
+ * for one at every call, which makes a hostile file quadratic. Here such a table is refused once.
+ */
 
-/* String table in section number `index`; NULL if there is none or it is malformed. */
+/* Returns the string table in section @index, or NULL if it is absent or malformed. */
 Elf_Data *elf_strings__open(const struct elf_file *file, size_t index);
 
-/* NULL where `offset` is outside. Borrowed until elf_file__free. */
+/* Returns the string at @offset, or NULL if @offset is outside the table. Borrowed until
+ * elf_file__free(). */
 const char *elf_strings__get(const Elf_Data *strings, size_t offset);
 
 struct elf_symbols {
@@ -22,10 +24,12 @@ struct elf_symbols {
 	size_t n;
 };
 
-/* Symbol table by section name; false if absent or malformed. Nothing to release. */
+/* Opens a symbol table by section name. Returns false if it is absent or malformed. There is no
+ * close function. */
 bool elf_symbols__open(const struct elf_file *file, const char *section, struct elf_symbols *ret);
 
-/* Symbol number `i` and its name (borrowed until elf_file__free); NULL if malformed. */
+/* Reads symbol @i. Returns its name (borrowed until elf_file__free()), or NULL if it is malformed.
+ */
 const char *elf_symbols__get(const struct elf_symbols *symbols, size_t i, GElf_Sym *ret);
 
 #endif

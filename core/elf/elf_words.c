@@ -9,12 +9,12 @@
 #include "core/base/quota.h"
 #include "core/elf/elf_symbols.h"
 
-/* All data of a file; an interpreter with all its modules built in has 4 MB. */
+/* Limit of all data of a file. An interpreter with all its modules built in has 4 MB. */
 #define BYTES_MAX (64ULL << 20)
 
-struct piece { /* of the file's segments */
+struct piece { /* one of the file's segments */
 	uint64_t vaddr, size;
-	uint64_t memsz; /* at least the size: zeros follow */
+	uint64_t memsz; /* bytes; at least @size, zeros follow */
 	uint8_t *bytes; /* NULL: code */
 	bool writable;
 };
@@ -94,7 +94,8 @@ static struct piece *find(const struct elf_words *words, uint64_t vaddr, size_t 
 	return NULL;
 }
 
-/* False: a relocation that does not make a pointer. */
+/* Sets *@ret to the pointer that a relocation makes. Returns false if it does not make a pointer.
+ */
 static bool value_of(const struct arch *arch, const GElf_Rela *rela,
 		     const struct elf_symbols *dynsym, uint64_t *ret)
 {
@@ -108,7 +109,8 @@ static bool value_of(const struct arch *arch, const GElf_Rela *rela,
 	case ARCH_RELOCATION_GLOB_DAT:
 		if (!dynsym->n || !elf_symbols__get(dynsym, GELF_R_SYM(rela->r_info), &sym))
 			return false;
-		/* What the file defines and others may replace is as good as always its own. */
+		/* A symbol that the file defines and another file may replace is treated as the
+		 * file's own. */
 		*ret = sym.st_shndx == SHN_UNDEF ? ELF_WORD_IMPORT : sym.st_value + rela->r_addend;
 		return true;
 	default:
@@ -116,7 +118,8 @@ static bool value_of(const struct arch *arch, const GElf_Rela *rela,
 	}
 }
 
-/* RELR relocations (.relr.dyn) are of words that hold their link-time value already. */
+/* Applies the relocations of .rela.dyn. Words with RELR relocations (.relr.dyn) already contain
+ * their link-time value. */
 static void relocate(struct elf_words *words, const struct elf_file *file)
 {
 	Elf_Data *data = elf_file__section(file, ".rela.dyn", NULL);
@@ -159,7 +162,7 @@ int elf_words__open(const struct elf_file *file, struct elf_words **ret)
 	return 0;
 }
 
-/* A word of data that the file need not hold. */
+/* Returns true for a word of data after the end of a segment's contents in the file, which is 0. */
 static bool is_zero(const struct elf_words *words, uint64_t vaddr)
 {
 	for (size_t i = 0; i < words->n; i++) {

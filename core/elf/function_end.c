@@ -4,13 +4,15 @@
 #include "core/base/util.h"
 #include "core/elf/disassembly.h"
 
-/* Functions without a size are hand-written assembly. Bounds the work that a hostile file makes. */
+/* Limit of a function without a size, in bytes. Such functions are hand-written assembly. Bounds
+ * the work for a hostile file. */
 #define BYTES_MAX 4096
 
 struct walk {
 	uint64_t start, at;
-	uint64_t end;	/* the next function begins there, as it is called, or nobody knows */
-	uint64_t reach; /* the furthest that a conditional jump leads to */
+	uint64_t end;	/* start of the next function (the lowest call target above @start), or the
+			   limit */
+	uint64_t reach; /* highest target of a conditional jump */
 };
 
 static int take(void *ctx, const struct instruction *instruction)

@@ -6,10 +6,11 @@
 
 #include "core/elf/elf_file.h"
 
-/* Where the code ends that control reaches from `start`, by going on and by conditional jumps; not
- * behind `end`, nor where a function begins that it calls. A jump that is always taken may lead to
- * another function, so it ends this one: code that nothing else leads to is left out rather than
- * guessed. `start`: there is no such code, or no memory to look at it. */
+/* Returns the end of the code that control reaches from @start without jumps or by conditional
+ * jumps. The end is not after @end, nor after the start of a function that the code calls. An
+ * unconditional jump may target another function, so it ends this one: code that only other jumps
+ * reach is left out rather than guessed. Returns @start if there is no such code, or if memory is
+ * exhausted. */
 uint64_t function_end__find(const struct elf_file *file, uint64_t start, uint64_t end);
 
 #endif

@@ -11,7 +11,7 @@
 #include "core/base/u64map.h"
 #include "core/base/util.h"
 
-/* A hostile file's tables may have millions of entries. */
+/* Limit of functions, as a hostile file's tables may have millions of entries. */
 #define FUNCTIONS_MAX (1 << 20)
 
 struct function {
@@ -43,7 +43,7 @@ void function_names__free(struct function_names *names)
 	free(names);
 }
 
-/* Is `name` one of those that `text` has already? */
+/* Returns true if @text already contains @name. */
 static bool has_name(const char *text, const char *name)
 {
 	size_t len = strlen(name), n;
@@ -57,7 +57,7 @@ static bool has_name(const char *text, const char *name)
 	}
 }
 
-/* Takes `name`. */
+/* Adds @name to the function's names. Takes ownership of @name. */
 static int add_name(struct function *function, char *name)
 {
 	char *both;

@@ -9,15 +9,15 @@
 
 #include "core/base/util.h"
 
-/* A kernel with all its modules has some 10 MB. */
+/* Limit of the file. A kernel with all its modules has about 10 MB. */
 #define KALLSYMS_BYTES_MAX (256ULL << 20)
-/* How far the last symbol may reach. */
+/* Limit of the size of the last symbol, in bytes. */
 #define LAST_SYMBOL_BYTES  4096
 
 struct entry {
 	uint64_t address;
 	uint32_t name, module; /* offsets into text; module 0: none */
-	char type;	       /* as nm has it; data symbols are kept as ends of the code */
+	char type;	       /* as in nm; data symbols are stored as ends of the code */
 };
 
 struct kallsyms {
@@ -26,7 +26,8 @@ struct kallsyms {
 	size_t n, cap;
 };
 
-/* Owned, with a final NUL. */
+/* Reads the whole file. *@ret is owned by the caller and has a final NUL. Returns 0 or a negative
+ * errno. */
 static int read_all(int fd, char **ret, size_t *ret_len)
 {
 	size_t len = 0, cap = 0;
@@ -60,7 +61,8 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "ffffffffc0200000 t name\t[module]"; cuts the line into strings. False: some other line. */
+/* Parses a line, "ffffffffc0200000 t name\t[module]", and cuts it into strings. Returns false for
+ * any other line. */
 static bool parse_line(char *text, char *line, struct entry *ret)
 {
 	uint64_t address = 0;
@@ -106,7 +108,7 @@ static bool is_text(const struct entry *entry)
 	return strchr("tTwW", entry->type) != NULL;
 }
 
-/* Of one address the best name comes last: code, global, first in the file. */
+/* Sorts by address. The best name of an address is last: code, global, first in the file. */
 static int by_address(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -174,7 +176,7 @@ void kallsyms__free(struct kallsyms *kallsyms)
 const char *kallsyms__find(const struct kallsyms *kallsyms, uint64_t address,
 			   const char **ret_module)
 {
-	size_t low = 0, high = kallsyms->n; /* entries below `low` start at or before address */
+	size_t low = 0, high = kallsyms->n; /* entries below @low start at or before @address */
 	const struct entry *found;
 
 	while (low < high) {

@@ -8,7 +8,7 @@
 #include "core/base/quota.h"
 #include "core/base/util.h"
 
-/* Bounds what a small hostile section can blow up to. */
+/* Limits of the memory for a small hostile section. */
 #define INFLATED_BYTES_MAX (64ULL << 20)
 #define DECODER_BYTES_MAX  (128ULL << 20)
 
@@ -20,7 +20,7 @@ struct inflating {
 	size_t cap;
 };
 
-/* Makes room for one more block. */
+/* Reserves space for one more block. */
 static int grow(struct inflating *inflating)
 {
 	size_t need = inflating->stream.total_out + QUOTA_BLOCK;
@@ -31,7 +31,7 @@ static int grow(struct inflating *inflating)
 	return rc ? rc : array__reserve(&inflating->buf, &inflating->cap, need, 1);
 }
 
-/* Returns 1 at the end. */
+/* Inflates one block. Returns 1 at the end, 0 if there may be more, or a negative errno. */
 static int inflate_block(struct inflating *inflating)
 {
 	lzma_stream *stream = &inflating->stream;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Names of the stubs by which code calls functions of other files. A sample in one has no symbol:
- * the linker makes stubs, and the table of symbols does not know them. Each jumps through a slot of
- * the global offset table, and a relocation says which function's address the dynamic linker puts
- * there. So slots are gathered by address from the relocations, and each stub's jump instruction is
- * decoded for its slot. The name is that of the function with "@plt" behind it, as binutils writes
- * it. A stub of an indirect function of the file's own (IRELATIVE) has its resolver's name. */
+/* Names the stubs through which code calls functions of other files. A sample in a stub has no
+ * symbol, because the linker generates stubs without one. Each stub jumps through a slot of the
+ * global offset table. A relocation names the function whose address the dynamic linker stores in
+ * that slot. So this file gathers slots by address from the relocations, and decodes each stub's
+ * jump instruction to find its slot. The name is that of the function with "@plt" appended, as in
+ * binutils. A stub of an indirect function of the file's own (IRELATIVE) has its resolver's name.
+ */
 #include "core/elf/plt.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include "core/base/util.h"
 #include "core/elf/elf_symbols.h"
 
-struct slot { /* of the global offset table */
+struct slot { /* a slot of the global offset table */
 	uint64_t vaddr;
 	const char *name;
 };
@@ -142,7 +143,7 @@ static uint64_t slot_of(const struct elf_file *file, uint64_t vaddr)
 	size_t size = min_of(sizeof(code), (size_t)file->arch->plt_bytes_max), ignored;
 
 	while (size && elf_file__read(file, vaddr, code, size))
-		size--; /* the last one of the segment may be shorter */
+		size--; /* the last stub of the segment may be shorter */
 	return file->arch->plt_slot(code, size, vaddr, &ignored);
 }
 

@@ -24,16 +24,17 @@ struct function_range {
 struct symbols {
 	const struct elf_file *file; /* borrowed */
 	char *root;
-	bool stays_below; /* the root: no look-ups below our own */
+	bool stays_below; /* no lookups below braid's own root */
 	bool opened;
 	bool has_full_table;
-	const struct debug_server *server;	  /* for files that debug files share; NULL: none */
+	const struct debug_server *server; /* source of files that debug files share; NULL: none */
 	struct elf_file *debug, *alt, *minidebug; /* NULL: none */
 	struct symtab symtab, plt;		  /* borrow their names from the three files */
 	struct dwarf *dwarf;			  /* NULL: none; borrows one of the files */
 	struct dwarf_files split;
-	struct range_map functions;    /* from call frame information */
-	struct function_range *ranges; /* their values are indices into this */
+	struct range_map functions; /* from call frame information */
+	struct function_range
+		*ranges; /* functions; the values of @functions are indexes of this array */
 	size_t n_ranges, cap_ranges;
 	bool functions_read;
 };
@@ -94,7 +95,7 @@ void symbols__free(struct symbols *symbols)
 	free(symbols);
 }
 
-/* -ENOENT only says that this source is not there. */
+/* Converts -ENOENT to 0, as a missing source is no error. */
 static int optional(int rc)
 {
 	return rc == -ENOENT ? 0 : rc;
@@ -113,7 +114,7 @@ static int open_alt(struct symbols *symbols, const struct elf_file *file)
 
 	build_id = rc == -ENOENT && symbols->server ? debugfile__alt_build_id(file, &len) : NULL;
 	if (build_id && symbols->server->open(symbols->server->ctx, build_id, len, &symbols->alt))
-		symbols->alt = NULL; /* names without lines, then */
+		symbols->alt = NULL; /* then there are names without lines */
 	return optional(rc);
 }
 
@@ -141,7 +142,7 @@ static int open_dwarf(struct symbols *symbols)
 	return optional(rc);
 }
 
-/* Number of symbols, or negative errno. */
+/* Adds the symbols of the first .symtab found. Returns their number, or a negative errno. */
 static int add_full_table(struct symbols *symbols)
 {
 	int n = symtab__add_section(&symbols->symtab, symbols->file, ".symtab");
@@ -176,8 +177,8 @@ static int read_sources(struct symbols *symbols)
 	return rc;
 }
 
-/* An interrupted read says nothing about the file and is repeated; a file over the budget has no
- * symbols. */
+/* Opens all sources. An interrupted read is repeated by the next call; a file over the budget has
+ * no symbols. */
 static int open_sources(struct symbols *symbols)
 {
 	int rc = read_sources(symbols);
@@ -208,7 +209,7 @@ static int read_functions(struct symbols *symbols)
 {
 	int rc = cfi_entries__functions(symbols->file, add_function, symbols, NULL);
 
-	if (rc == -EBADMSG || rc == -EFBIG) /* what could be read is kept */
+	if (rc == -EBADMSG || rc == -EFBIG) /* the functions read so far are used */
 		rc = 0;
 	if (!rc)
 		rc = range_map__seal(&symbols->functions);
@@ -222,7 +223,8 @@ static int read_functions(struct symbols *symbols)
 	return rc;
 }
 
-/* By the call frame information. */
+/* Finds the function around @vaddr by the call frame information. Returns 0, -ENOENT or another
+ * negative errno. */
 static int find_function(struct symbols *symbols, uint64_t vaddr, struct function_range *ret)
 {
 	uint32_t at;
@@ -236,8 +238,8 @@ static int find_function(struct symbols *symbols, uint64_t vaddr, struct functio
 	return 0;
 }
 
-/* In a table of exported symbols alone what follows one without a size may be functions that are
- * not named there: its frame description tells where it ends, or else its code. */
+/* Sets the end of a symbol without a size. If only exported symbols are available, functions
+ * without a name may follow it. Its frame description has its end, or else its code. */
 static void bound(struct symbols *symbols, struct symbol *symbol)
 {
 	struct function_range range;
@@ -249,7 +251,7 @@ static void bound(struct symbols *symbols, struct symbol *symbol)
 	symbol->sized = true;
 }
 
-/* NULL: none has the address. */
+/* Returns the symbol that contains @vaddr, or NULL. */
 static struct symbol *find_symbol(struct symbols *symbols, uint64_t vaddr)
 {
 	struct symbol *symbol = symtab__find(&symbols->symtab, vaddr);

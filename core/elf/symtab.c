@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* From the symbols of a file to "which function is at this address": never the nearest wrong one.
+/* Finds the function at an address by the symbols of a file: never the nearest wrong one.
  *
  * A table of symbols has several names for one address (aliases, versions, a local and a global
- * one), symbols without a size (assembly, and what a compiler calls labels), and sizes that reach
+ * one). It has symbols without a size (assembly, and labels of a compiler), and sizes that extend
  * into other functions. So:
  *
- * - Of one address the name is taken that a person would use: one with a size, global before weak
- *   before local, fewer leading underscores, the shorter one, and else by the alphabet, so that the
- *   answer does not depend on the order in the file.
- * - A symbol without a size ends where the next one begins, and counts for nothing inside one with
- *   a size: it is a label there.
- * - What lies behind a symbol's end has no name.
- * - Where sized symbols overlap, the innermost wins (core/base/range_map.h).
+ * - An address has the name that a person would use: one with a size, global before weak before
+ *   local, fewer leading underscores, the shorter one. The alphabet decides between equal ones, so
+ *   that the result does not depend on the order in the file.
+ * - A symbol without a size ends where the next one begins. Inside a symbol with a size it is a
+ *   label, and ignored.
+ * - Addresses after a symbol's end have no name.
+ * - Where sized symbols overlap, the innermost one has the address (core/base/range_map.h).
  *
- * Names are demangled when they are asked for: a C++ library has a million, of which a profile
- * shows some hundred. */
+ * Names are demangled at the first use: a C++ library has a million, of which a profile shows a few
+ * hundred. */
 #include "core/elf/symtab.h"
 
 #include <errno.h>
@@ -29,14 +29,14 @@
 #include "core/elf/demangle.h"
 #include "core/elf/elf_symbols.h"
 
-/* 56 bytes each. Seen: 2,000,000 in a browser with all its symbols. */
+/* Limit of symbols, 56 bytes each. Seen: 2,000,000 in a browser with all its symbols. */
 #define SYMBOLS_MAX (8U << 20)
 
-/* With its place in the map, and in what sorts them. */
+/* The charge includes the entry in the map, and the memory for sorting. */
 #define CHARGED_AT_ONCE 4096
 #define CHARGED_BYTES	(CHARGED_AT_ONCE * 2 * sizeof(struct symbol))
 
-/* Bounds the work per comparison. */
+/* Limit of the work per comparison. */
 #define NAME_BYTES_MAX 16384
 
 static bool is_code(const struct arch *arch, const GElf_Sym *sym, const char *name)
@@ -47,7 +47,7 @@ static bool is_code(const struct arch *arch, const GElf_Sym *sym, const char *na
 	case STT_FUNC:
 	case STT_GNU_IFUNC:
 		return true;
-	case STT_NOTYPE: /* assembly; names with a dot in front are an assembler's own labels */
+	case STT_NOTYPE: /* assembly; names that begin with a dot are an assembler's own labels */
 		return name[0] != '.' && !(arch->marks_code && name[0] == '$');
 	default:
 		return false;
@@ -66,8 +66,8 @@ static uint8_t rank_of(const GElf_Sym *sym)
 	}
 }
 
-/* The executable section of a symbol. Where section headers were removed, the symbol's number of
- * one means nothing, and the address decides. */
+/* Finds the executable section of a symbol. If section headers were removed, the symbol's section
+ * number is meaningless, and the address decides. */
 static bool section_of(const struct elf_file *file, const GElf_Sym *sym, GElf_Shdr *ret)
 {
 	Elf_Scn *scn = file->made ? NULL : elf_getscn(file->elf, sym->st_shndx);
@@ -81,7 +81,8 @@ static bool section_of(const struct elf_file *file, const GElf_Sym *sym, GElf_Sh
 	return false;
 }
 
-/* False if the symbol is none of code. The section's end bounds the symbol. */
+/* Converts a symbol. The section's end bounds the symbol. Returns false if it is not a symbol of
+ * code. */
 static bool to_symbol(const struct elf_file *file, const GElf_Sym *sym, const char *name,
 		      struct symbol *ret)
 {
@@ -167,7 +168,7 @@ static int compare_names(const char *a, const char *b)
 	return strcmp(a, b);
 }
 
-/* Of one address the best name comes first. */
+/* Sorts by address. The best name of an address is first. */
 static int by_address(const void *a, const void *b)
 {
 	const struct symbol *x = a, *y = b;
@@ -229,7 +230,7 @@ const char *symbol__text(struct symbol *symbol)
 
 	if (symbol->text)
 		return symbol->text;
-	/* What follows an @ is the version: memcpy@@GLIBC_2.14. */
+	/* The version follows an @: memcpy@@GLIBC_2.14. */
 	bare = strndup(symbol->name, 1 + strcspn(symbol->name + 1, "@"));
 	if (bare)
 		text = demangle(bare);
