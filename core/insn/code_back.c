@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The code is swept from its last instruction to the first until nothing changes, as most flow goes
- * forward. What is known of an instruction only grows: from nothing to a frame, from a frame that
- * hangs on another register to one that hangs on the stack pointer, and from there to a conflict if
- * two ways disagree. Registers only become unknown.
+/* Most flow goes forward, so the code is swept from its last instruction to the first until nothing
+ * changes. The state of an instruction only grows: from nothing to a frame, and from a frame
+ * relative to another register to one relative to the stack pointer. From there it becomes a
+ * conflict if two paths disagree. The registers of a state only become unknown.
  *
- * A call is crossed if the function that it calls is part of the code and is proven to return.
- * A jump to code that has frame descriptions continues with the rule that is described there. */
+ * A call is crossed if the called function is part of the code and is proven to return. A jump to
+ * code that has frame descriptions continues with the rule in its description. */
 #include "core/insn/code_back.h"
 
 #include <errno.h>
@@ -17,22 +17,22 @@
 #include "core/base/util.h"
 #include "core/elf/cfi.h"
 
-/* Instructions that are swept over in all: what a hostile file can cost. */
+/* Limit of instructions swept in total: the cost of a hostile file. */
 #define SWEPT_MAX (64 << 20)
 
 #define DISTANCE_MAX (1 << 29) /* as in core/insn/code_state.c */
 
-struct described { /* a place with a frame description that the code jumps to */
+struct described { /* a jump target that has a frame description */
 	uint64_t vaddr;
 	struct code_back back;
 };
 
 struct backwards {
 	const struct code_steps *steps;
-	struct code_back *list; /* of each step */
+	struct code_back *list; /* frames by step */
 	struct described *described;
 	size_t n_described, cap_described;
-	size_t next; /* described place that the next row may hold for */
+	size_t next; /* index of the first entry of @described without a rule */
 	struct unwind_rule last;
 };
 
@@ -44,7 +44,7 @@ static const struct code_back at_return = {
 	.seen = CODE_BACK_KNOWN, .reg = UNWIND_REG_RSP, .returns = true, .off = CODE_ENTRY_DEPTH
 };
 
-/* --- places with frame descriptions --- */
+/* --- targets with frame descriptions --- */
 
 static int compare_places(const void *a, const void *b)
 {
@@ -72,7 +72,7 @@ static struct code_back from_rule(const struct unwind_rule *rule)
 	return ret;
 }
 
-/* The rule before this row holds for all places up to @vaddr. */
+/* Receives a row. The rule of the previous row applies to all targets up to @vaddr. */
 static int on_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
 {
 	struct backwards *b = ctx;
@@ -126,7 +126,7 @@ static bool by_stack(const struct code_back *back)
 	return back->reg == UNWIND_REG_RSP && !back->deref;
 }
 
-/* The stack pointer is moved by @bytes: what hangs on it is as much farther away before. */
+/* Undoes a move of the stack pointer by @bytes: a distance from it was greater by @bytes before. */
 static void move(struct code_back *back, int32_t bytes)
 {
 	if (back->reg != UNWIND_REG_RSP)
@@ -137,7 +137,7 @@ static void move(struct code_back *back, int32_t bytes)
 		back->off += bytes;
 }
 
-/* The register gets another value, which it did not have before. */
+/* Undoes a write of @reg: its value before the instruction is unknown. */
 static void overwrite(struct code_back *back, uint8_t reg)
 {
 	if (reg == back->reg)
@@ -148,7 +148,7 @@ static void overwrite(struct code_back *back, uint8_t reg)
 		back->rbx_at = CODE_GONE;
 }
 
-/* The register gets the word of the stack at CFA - @from; 0: it is unknown where. */
+/* Undoes a load of @reg from the word at CFA - @from; 0: an unknown word. */
 static void restore(struct code_back *back, uint8_t reg, int32_t from)
 {
 	int32_t *at = reg == UNWIND_REG_RBP   ? &back->rbp_at
@@ -161,7 +161,7 @@ static void restore(struct code_back *back, uint8_t reg, int32_t from)
 		*at = from;
 }
 
-/* The word at CFA - @to gets a register's value. @to 0: it is unknown which word. */
+/* Undoes a store of @reg to the word at CFA - @to; 0: an unknown word. */
 static void save(struct code_back *back, uint8_t reg, int32_t to)
 {
 	if (back->rbp_at > CODE_GONE && (to ? to == back->rbp_at : reg == UNWIND_REG_RBP))
@@ -291,16 +291,17 @@ static void undo(struct code_back *back, const struct code_step *step)
 		*back = unknown;
 }
 
-/* --- all of them --- */
+/* --- all instructions --- */
 
-/* A function is entered in place of a return. */
+/* Returns the state before a jump to the start of a function: the function returns in place of the
+ * jump. */
 static struct code_back enter(const struct code_back *start)
 {
 	return start->seen == CODE_BACK_KNOWN && start->returns ? at_return : at_jump;
 }
 
-/* Returns the state at the target of a jump. A jump to another function's start is its caller's
- * return. */
+/* Returns the state at the target of a jump. A jump to another function's start is followed by a
+ * return to the caller. */
 static struct code_back target_of(const struct backwards *b, uint64_t target)
 {
 	const struct code_step *step = code_steps__at(b->steps, target);
@@ -341,7 +342,7 @@ static int32_t join(int32_t at, int32_t other)
 	return at == other ? at : CODE_GONE;
 }
 
-/* Adds what another way says. */
+/* Merges the state @other of another path into @back. */
 static void merge(struct code_back *back, const struct code_back *other)
 {
 	int32_t rbp_at = join(back->rbp_at, other->rbp_at);
@@ -371,13 +372,15 @@ static bool is_far(int32_t distance)
 	return distance > DISTANCE_MAX || distance < -DISTANCE_MAX;
 }
 
-/* The first stub of a PLT jumps to the linker with two words above the return address. */
+/* Returns true if a push without a register precedes the jump @at. The first stub of a PLT jumps to
+ * the linker with two words above the return address. */
 static bool passes_more(const struct code_steps *steps, size_t at)
 {
 	return at && steps->list[at - 1].op == CODE_PUSH && steps->list[at - 1].reg == UNWIND_REGS;
 }
 
-/* A compiler may know that a call does not return where the function called does not show it. */
+/* Returns true if the step @at is padding. A compiler may emit padding after a call that does not
+ * return, even if the called function does not prove it. */
 static bool is_padding(const struct code_steps *steps, size_t at)
 {
 	return at < steps->n && steps->list[at].op == CODE_PADDING;
@@ -423,7 +426,8 @@ static struct code_back look(const struct backwards *b, size_t at)
 	return ret;
 }
 
-/* A state never becomes less than it was, whatever order the ways are found in. */
+/* Updates all states once, from the last step to the first. Returns true if one changed. A state is
+ * only merged with new data, so that the order of the paths does not matter. */
 static bool sweep(struct backwards *b)
 {
 	bool changed = false;

@@ -7,18 +7,18 @@
 #include "core/base/quota.h"
 #include "core/base/util.h"
 
-/* Instructions that are looked at in all: what a hostile file can make us do. */
+/* Limit of instructions visited in total: the cost of a hostile file. */
 #define LOOKS_MAX (16 << 20)
 
 struct ends {
 	struct code_steps *steps;
-	uint32_t *looked; /* of each step: for which function it was last */
+	uint32_t *looked; /* last function whose search visited the step, by step */
 	uint32_t *todo;
-	bool *never; /* of each step: the function that starts there does not return */
+	bool *never; /* true: the function that starts there does not return; by step */
 	size_t n_todo, cap_todo, looks;
 	uint32_t function;
 	bool full;   /* out of memory */
-	int stopped; /* as quota__look says it */
+	int stopped; /* result of quota__look() */
 };
 
 static void look(struct ends *ends, size_t at)
@@ -34,7 +34,8 @@ static void look(struct ends *ends, size_t at)
 	ends->looks++;
 }
 
-/* May what is jumped to return? In the same function that remains to be seen. */
+/* Returns true if the target of a jump may return. A target in the same function is queued instead,
+ * and is searched later. */
 static bool jump_returns(struct ends *ends, uint64_t target)
 {
 	const struct code_step *step = code_steps__at(ends->steps, target);
@@ -97,7 +98,8 @@ static void mark_calls(struct ends *ends)
 	}
 }
 
-/* One that does not return may make others such. */
+/* Finds all functions that do not return. One such function may show that its callers do not return
+ * either. */
 static void find_all(struct ends *ends)
 {
 	bool more = true;

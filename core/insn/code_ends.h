@@ -4,8 +4,9 @@
 
 #include "core/insn/code_steps.h"
 
-/* Turns calls of functions that never return (exit, abort) into CODE_STOP: what follows them in the
- * file is none of the caller's. 0 or -ENOMEM. */
+/* Changes calls of functions that never return (exit, abort) to CODE_STOP: the bytes after them in
+ * the file do not belong to the caller. Returns 0, -ENOMEM, or a negative errno of quota__look().
+ */
 int code_ends__mark(struct code_steps *steps);
 
 #endif

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Control flow of functions without call frame information.
  *
- *   state    Compiled code moves the stack pointer by constants. So the CFA is known at each
- *            instruction once it is known at the function's first one: 8 above the stack pointer.
+ *   state    Compiled code moves the stack pointer by constants. At a function's first instruction
+ *            the CFA is 8 above the stack pointer, so it follows for each later instruction.
  *   edges    A jump, a branch and the next instruction of anything but a call are certain: if the
  *            first instruction is executed with this state, the second one may be as well. The
- *            instruction behind a call is not certain, because a call of abort() does not return.
- *            Behind it lies other code, perhaps the next function.
- *   returns  At a return the depth is that of the return address, 8. Anything else is a
- *            contradiction, and so are two ways to one instruction with different states.
- *   blame    A contradiction in what only the return of a call leads to proves that the call does
- *            not return (or that the start is none). The call becomes CODE_STOP, and all is
- *            followed again.
- *   judging  An instruction is accepted if certain edges lead to it from the start. The edge behind
- *            a call is accepted if a return is reached behind it, with the right depth, or a jump
- *            leads back to what is accepted. What lies behind a call and has no return may be
- *            another function, so it has no rule.
+ *            instruction after a call is not certain, because a call of abort() does not return.
+ *            Other code follows such a call, perhaps the next function.
+ *   returns  At a return the depth is that of the return address, 8. Any other depth is a
+ *            contradiction, and so are two paths to one instruction with different states.
+ *   blame    A contradiction in code that only the return of a call reaches proves that the call
+ *            does not return (or that the start is wrong). The call becomes CODE_STOP, and all flow
+ *            is followed again.
+ *   judging  An instruction is accepted if certain edges lead to it from the start. The edge after
+ *            a call is accepted if a return follows it, with the right depth, or a jump from there
+ *            leads back to accepted code. Code after a call without a return may be another
+ *            function, so it has no rule.
  *   guarded  Between functions with frame descriptions each state must agree with the frame that
- *            returns prove (core/insn/code_back.h). The edge behind a call is followed if the
- *            frame behind it is proven and agrees, if the function called is proven to return, or
- *            if neither a function may start there nor a jump leads there.
- *   groups   Where a jump by a table leads is unknown in guarded flow. What leads to such a jump
- *            only is in a group that is proven later, if code is found that the jump may lead to
- *            and that returns with its state. */
+ *            returns prove (core/insn/code_back.h). The edge after a call is followed in three
+ *            cases: the frame after it is proven and agrees, the called function is proven to
+ *            return, or neither a function may start there nor a jump leads there.
+ *   groups   In guarded flow the targets of a jump by a table are unknown. Code that leads only to
+ *            such a jump is in a group that is proven later. The proof is code that may be the
+ *            jump's target and returns with the jump's state. */
 #include "core/insn/code_flow.h"
 
 #include <errno.h>
@@ -33,20 +33,21 @@
 #include "core/base/util.h"
 #include "core/insn/code_tables.h"
 
-/* Instructions that are followed in all: what a hostile file can cost. */
+/* Limit of instructions followed in total: the cost of a hostile file. */
 #define FOLLOWED_MAX (32 << 20)
 
-/* Calls of one function that are proven not to return, each at the cost of following it again. */
+/* Limit of calls of one function that are proven not to return. Each costs one more pass over the
+ * function. */
 #define BLAMES_MAX 256
 
-enum { OPEN, PROVEN };			      /* of a group */
+enum { OPEN, PROVEN };			      /* state of a group */
 enum { KEPT = 1, REACHES = 2, SWITCHES = 4 }; /* marks of a step */
 
 struct successors {
 	uint32_t list[CODE_CASES_MAX + 2];
 	size_t n;
-	bool returns; /* leaves the function as a return does */
-	int64_t next; /* behind a call; -1: none */
+	bool returns; /* ends the function as a return does */
+	int64_t next; /* step after a call; -1: none */
 };
 
 int code_flow__init(struct code_flow *flow)
@@ -113,8 +114,8 @@ static enum code_fit fit_of(const struct code_flow *flow, size_t at, const struc
 	return flow->back ? code_back__compare(&flow->back[at], state) : CODE_FIT_UNKNOWN;
 }
 
-/* Does the call of the step @at return, if it is made with @state? Behind a call of abort() other
- * code lies: a function, or what only a jump leads to. */
+/* Returns true if the call at step @at may return with @state. After a call of abort() there is
+ * other code: a function, or code that only a jump reaches. */
 static bool may_return(const struct code_flow *flow, size_t at, const struct code_state *state)
 {
 	const struct code_step *next = &flow->steps.list[at + 1];
@@ -139,7 +140,7 @@ static bool is_own(const struct code_flow *flow, const struct code_state *state)
 	return state->group == flow->n_groups - 2;
 }
 
-/* Two ways lead to the step. @behind: the new one comes from the call in front of it. */
+/* Joins a second path to the step @at. @behind: the new path is from the call before the step. */
 static void meet(struct code_flow *flow, size_t at, const struct code_state *state, bool behind)
 {
 	struct code_state *old = &flow->states[at], same = *state;
@@ -175,14 +176,15 @@ static void put(struct code_flow *flow, size_t at, const struct code_state *stat
 	queue(flow, at);
 }
 
-/* A function is left with the stack pointer where its caller's call put it. */
+/* Ends the function. The stack pointer must be where the caller's call put it. */
 static void leave(struct code_flow *flow, const struct code_state *state)
 {
 	if (!state->is_last && (state->depth != CODE_ENTRY_DEPTH || state->lost))
 		contradict(flow, state->call);
 }
 
-/* Another function is entered with the stack as its caller has left it: a tail call. */
+/* Follows a jump. At a jump to another function (a tail call) the stack must be as the caller left
+ * it. */
 static void jump(struct code_flow *flow, uint64_t target, const struct code_state *state)
 {
 	const struct code_step *step = code_steps__at(&flow->steps, target);
@@ -239,7 +241,7 @@ static void undo(struct code_flow *flow)
 	flow->n_changed = 0;
 }
 
-/* Returns false if a contradiction was found. */
+/* Follows the flow from step @at. Returns false if it found a contradiction or failed. */
 static bool follow(struct code_flow *flow, size_t at, const struct code_state *state)
 {
 	struct code_state first = *state;
@@ -293,7 +295,7 @@ static void find_successors(const struct code_flow *flow, size_t at, struct succ
 	}
 }
 
-/* Is the instruction @at, behind a call, a part of the function? */
+/* Returns true if the instruction @at, after a call, is part of the function. */
 static bool goes_on(const struct code_flow *flow, size_t at)
 {
 	const struct code_step *step = &flow->steps.list[at];
@@ -302,8 +304,9 @@ static bool goes_on(const struct code_flow *flow, size_t at)
 	       (flow->endless && step->op != CODE_PADDING && !step->referred);
 }
 
-/* Keeps all that certain edges lead to from what is on the list, and behind calls what reaches a
- * return; in a function that never returns, all that it goes on with. */
+/* Marks all steps that certain edges reach from the queued steps as part of the function. After
+ * calls, marks only steps that reach a return, or all steps of a function that never returns.
+ * Returns true if it marked a step. */
 static bool keep(struct code_flow *flow)
 {
 	struct successors *successors = malloc(sizeof(*successors));
@@ -328,7 +331,8 @@ static bool keep(struct code_flow *flow)
 	return ret;
 }
 
-/* Does the flow from the step reach a return or something that is accepted? It has `marks` then. */
+/* Returns the marks of the step @at: REACHES if the flow from it reaches a return or an accepted
+ * step, SWITCHES if it reaches a jump of unknown targets. */
 static uint8_t outlook(const struct code_flow *flow, size_t at, struct successors *successors)
 {
 	uint8_t ret = 0;
@@ -360,7 +364,8 @@ static int compare(const void *a, const void *b)
 	return *x < *y ? 1 : -(*x > *y);
 }
 
-/* From the last to the first by address, until nothing changes: most flow goes forward. */
+/* Sets the marks of all changed steps, from the highest address to the lowest, until nothing
+ * changes: most flow goes forward. */
 static void look_ahead(struct code_flow *flow)
 {
 	struct successors *successors = malloc(sizeof(*successors));
@@ -387,7 +392,7 @@ static void look_ahead(struct code_flow *flow)
 	free(successors);
 }
 
-/* Puts the steps that reach a return into the first of the try's two groups, the rest into the
+/* Assigns the steps that reach a return to the first of the try's two groups, and the rest to the
  * second one. */
 static void settle(struct code_flow *flow)
 {
@@ -457,7 +462,8 @@ static bool new_groups(struct code_flow *flow)
 	return true;
 }
 
-/* Without the return of calls that lead to contradictions. */
+/* Follows the flow from step @at. After a contradiction, repeats it without the return of the call
+ * that led there. Returns true without a contradiction. */
 static bool follow_and_blame(struct code_flow *flow, size_t at, const struct code_state *state)
 {
 	flow->n_blamed = 0;

@@ -14,33 +14,35 @@
 #include "core/elf/plt.h"
 #include "core/insn/code_starts.h"
 
-/* A file has no call frame information if it takes less than so small a part of the code's bytes:
- * it is that of the PLT. Else it takes a tenth, or, of huge vectorised functions, a hundredth. */
+/* A file counts as one without call frame information if that information is less than
+ * 1/FRAMES_SHARE of the code's bytes: it covers only the PLT. Usually it is a tenth, or a hundredth
+ * with huge vectorised functions. */
 #define FRAMES_SHARE 1024
 
-/* A C library that is linked in has more code than that; what other static programs have without
- * frame descriptions, of assembly, is not worth the look. */
+/* Minimum of code without frame descriptions in a static program, in bytes. A linked C library has
+ * more. Other static programs have less: some assembly, which is not worth the work. */
 #define GAPS_BYTES_MIN (16 << 10)
 
-/* Of a function in assembly, whose size nobody has said. Where it is smaller the next one begins.
- */
+/* Assumed bytes of an assembly function without a size. A smaller function ends where the next one
+ * begins. */
 #define UNSIZED_BYTES 1024
 
-/* Assembly in a file of compiled code: below so much there is but padding between functions.
- * OpenBLAS and x265 have 12 MB of it. */
+/* Minimum gap between compiled functions that may be assembly, in bytes. A smaller gap is only
+ * padding. OpenBLAS and x265 have 12 MB of assembly. */
 #define GAP_BYTES_MIN 64
 
-/* A compiler that uses frame pointers begins at least a function in so many bytes with `push %rbp;
- * mov %rsp,%rbp`; its code is left by these. (Seen: one in 860 bytes of such code, one in 4,900
- * of libvpx's assembly.) */
+/* Compilers that use frame pointers emit `push %rbp; mov %rsp,%rbp` at least once in
+ * FRAME_POINTER_BYTES bytes. Such code is unwound by its frame pointers. (Seen: one in 860 bytes of
+ * such code, one in 4,900 of libvpx's assembly.) */
 #define COMPILED_BYTES_MIN  (64 << 10)
 #define FRAME_POINTER_BYTES 2048
 
-/* More code without any description is followed as code between descriptions is: block by block,
- * where returns have to prove the rules. The C library musl has 0.6 MB of code. */
+/* Limit of code that is read as named. A larger amount of code without any description is followed
+ * as code between descriptions: block by block, with rules that returns prove. The C library musl
+ * has 0.6 MB of code. */
 #define NAMED_BYTES_MAX (2 << 20)
 
-/* 16 bytes each: as many as a file may have frame descriptions. */
+/* 16 bytes each. The limit of frame descriptions of a file is the same. */
 #define RANGES_MAX (6U << 20)
 
 static int add(struct code_ranges *ranges, uint64_t start, uint64_t end)
@@ -62,7 +64,7 @@ static int compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* In order, and apart. */
+/* Sorts the ranges and merges those that overlap or touch. */
 static int settle(struct code_ranges *ranges)
 {
 	size_t n = 0;
@@ -82,9 +84,9 @@ static int settle(struct code_ranges *ranges)
 	return 0;
 }
 
-/* --- what is covered, and what there is --- */
+/* --- code and frame descriptions --- */
 
-/* What of it the file has in a segment that may be executed. */
+/* Adds the part of [@start, @start + @size) that the file has in executable segments. */
 static int add_code(const struct elf_file *file, uint64_t start, uint64_t size,
 		    struct code_ranges *ret)
 {
@@ -101,7 +103,7 @@ static int add_code(const struct elf_file *file, uint64_t start, uint64_t size,
 	return rc;
 }
 
-/* Sections of code; where there are no headers of sections, all that may be executed. */
+/* Adds the sections of code, or all executable segments if there are no section headers. */
 static int each_code(const struct elf_file *file, struct code_ranges *ret)
 {
 	Elf_Scn *section = NULL;
@@ -144,7 +146,7 @@ bool code_ranges__lacks_frames(const struct elf_file *file)
 	return lacks;
 }
 
-/* Nothing else can be linked into it later. */
+/* Returns true for a static program, into which no library can be linked later. */
 static bool is_static(const struct elf_file *file)
 {
 	GElf_Phdr phdr;
@@ -181,9 +183,9 @@ int code_ranges__each_symbol(const struct elf_file *file, code_symbol_fn functio
 	return ret;
 }
 
-/* --- reading it --- */
+/* --- ranges to read --- */
 
-/* What of the code no description covers. */
+/* Adds the parts of @code that no description covers to @ret. */
 static int subtract(const struct code_ranges *code, const struct code_ranges *covered,
 		    struct code_ranges *ret)
 {
@@ -209,7 +211,7 @@ struct functions {
 	struct code_ranges *found;
 };
 
-/* As far as it lies in code. */
+/* Adds the part of a function that is in code. */
 static int on_function(void *ctx, uint64_t start, uint64_t end)
 {
 	const struct functions *functions = ctx;
@@ -224,7 +226,8 @@ static int on_function(void *ctx, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* Of static programs: nothing where there is too little of it. */
+/* Adds the code of a static program that has symbols and no descriptions. Adds none below
+ * GAPS_BYTES_MIN. */
 static int find_named(const struct elf_file *file, const struct code_ranges *code,
 		      const struct code_ranges *covered, struct code_ranges *ret)
 {
@@ -243,7 +246,7 @@ static int find_named(const struct elf_file *file, const struct code_ranges *cod
 	return rc;
 }
 
-/* Is all of a section left out, as .init and .fini are, which have a few instructions? */
+/* Returns true if @range is a whole section, as .init and .fini, which have a few instructions. */
 static bool is_section(const struct code_ranges *code, const struct code_range *range)
 {
 	for (size_t i = 0; i < code->n; i++)
@@ -252,7 +255,7 @@ static bool is_section(const struct code_ranges *code, const struct code_range *
 	return false;
 }
 
-/* Of files that have call frame information: what somebody wrote in assembly. */
+/* Adds the gaps in files that have call frame information: hand-written assembly. */
 static int find_gaps(struct quota_account *account, const struct code_ranges *code,
 		     const struct code_ranges *covered, struct code_ranges *ret)
 {
@@ -294,7 +297,8 @@ static size_t find_stubs(const struct elf_file *file, struct code_range ret[PLT_
 	return n;
 }
 
-/* Those of stubs are left out: one description covers all of a section, and each is a function. */
+/* Copies the described functions to @ret. Leaves out stubs: one description covers a whole section
+ * of them, and each stub is a function. */
 static int keep_described(const struct elf_file *file, const struct code_ranges *covered,
 			  struct code_ranges *ret)
 {
@@ -430,7 +434,8 @@ static int mark_entry(void *ctx, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* May a function start here? Assemblers fill up to its start, or the code before ends. */
+/* Returns true if a function may start at @step: assemblers fill up to its start, or the code
+ * before it ends. */
 static bool is_apart(const struct code_steps *steps, const struct code_step *step)
 {
 	return step == steps->list || step->vaddr % CODE_ALIGNMENT == 0 ||
@@ -438,16 +443,16 @@ static bool is_apart(const struct code_steps *steps, const struct code_step *ste
 	       !code_step__goes_on(&step[-1]);
 }
 
-/* The address of an aligned instruction that is loaded is that of a function, which is called by a
- * pointer. */
+/* Returns true if a loaded address of @step is that of a function, which is called by a pointer:
+ * @step is aligned, and padding or the end of other code precedes it. */
 static bool is_taken(const struct code_steps *steps, const struct code_step *step)
 {
 	return step->vaddr % CODE_ALIGNMENT == 0 && step != steps->list &&
 	       (step[-1].op == CODE_PADDING || !code_step__goes_on(&step[-1]));
 }
 
-/* @taken: the start of a function may be known by its address alone, where no frame description
- * says that code is apart. */
+/* Marks the targets of all steps. @taken: a loaded address may be the only sign of a function's
+ * start, as no frame description separates functions. */
 static void mark_targets(struct code_steps *steps, bool taken)
 {
 	for (size_t i = 0; i < steps->n; i++) {
@@ -468,7 +473,8 @@ static void mark_targets(struct code_steps *steps, bool taken)
 	}
 }
 
-/* Bytes that look like a call are believed only if they lead where a function may start. */
+/* Marks the starts. Bytes that resemble a call count only if their target may be the start of a
+ * function. */
 static int mark_starts(const struct elf_file *file, const struct code_ranges *ranges,
 		       const struct code_starts *starts, struct code_steps *steps)
 {
@@ -491,15 +497,16 @@ static int mark_starts(const struct elf_file *file, const struct code_ranges *ra
 	return rc;
 }
 
-/* Does the step begin as a function does, behind padding? */
+/* Returns true if @step begins as a function does, after padding. */
 static bool is_resumed(const struct code_steps *steps, const struct code_step *step)
 {
 	return step != steps->list && step->vaddr % CODE_ALIGNMENT == 0 &&
 	       step[-1].op == CODE_PADDING && step[-1].vaddr + step[-1].size == step->vaddr;
 }
 
-/* Behind bytes that are no instruction, nobody knows where the next one begins: up to where a
- * function starts or an instruction without doubt leads. Returns true if there are such bytes. */
+/* Marks doubtful steps. After bytes that are no instruction, the start of the next instruction is
+ * unknown. The doubt ends at the start of a function, or at the target of an undoubted instruction.
+ * Returns true if there are doubtful steps. */
 static bool mark_doubtful(struct code_steps *steps)
 {
 	bool doubt = false, ret = false;
@@ -516,7 +523,7 @@ static bool mark_doubtful(struct code_steps *steps)
 	return ret;
 }
 
-/* No rule is made of what may be no instruction, and nothing follows from it. */
+/* Changes doubtful steps to CODE_STOP, so that no rule is built from them or after them. */
 static void stop_doubtful(struct code_steps *steps)
 {
 	for (size_t i = 0; i < steps->n; i++) {

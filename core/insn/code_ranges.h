@@ -4,12 +4,14 @@
 
 #include "core/insn/code_steps.h"
 
-/* The code of a file that call frame information leaves out, as far as it is to be read. */
+/* The code of a file that call frame information does not cover, within the limits for reading it.
+ */
 
-#define CODE_RANGES_MAX 4096	    /* of code in between of what is described */
-#define CODE_BYTES_MAX	(256 << 20) /* of all of these */
+#define CODE_RANGES_MAX 4096	    /* ranges of code between described functions */
+#define CODE_BYTES_MAX	(256 << 20) /* bytes of all these ranges */
 
-/* Rules of more code than this are made where samples fall: about 30 ms of CPU time. */
+/* Rules of more code than this are built only for blocks with samples. Reading these bytes takes
+ * about 30 ms of CPU time. */
 #define CODE_BYTES_AT_ONCE (256 << 10)
 
 struct code_range { /* link-time addresses */
@@ -19,19 +21,19 @@ struct code_range { /* link-time addresses */
 struct code_ranges {
 	struct code_range *list; /* owned; ascending */
 	size_t n, cap;
-	struct code_range *described; /* owned; functions with a frame description, by start */
+	struct code_range
+		*described; /* owned; functions with a frame description, sorted by start */
 	size_t n_described;
-	bool later; /* it is too much to be read at once */
-	bool named; /* it is that of a library or program without any, whose symbols and tables of
-		     * jumps say more of it; else what lies between the functions that are
-		     * described, of which its own bytes have to say all */
+	bool later; /* the code is too large to be read at once */
+	bool named; /* code of a file without call frame information, or of a library linked into a
+		       static program, where symbols and tables of jumps help; false: code between
+		       described functions, where only its own bytes prove rules */
 };
 
-/* Returns true if call frame information takes so little of the file that it describes nothing but
- * the PLT. */
+/* Returns true if the file has so little call frame information that it describes only the PLT. */
 bool code_ranges__lacks_frames(const struct elf_file *file);
 
-/* 0, also where there is none; -ENOMEM, -EFBIG, -EINTR. */
+/* Finds the ranges to read. Returns 0, also if there are none, -ENOMEM, -EFBIG or -EINTR. */
 int code_ranges__find(const struct elf_file *file, struct code_ranges *ret);
 bool code_ranges__hold(const struct code_ranges *ranges, uint64_t vaddr);
 
@@ -39,23 +41,23 @@ bool code_ranges__hold(const struct code_ranges *ranges, uint64_t vaddr);
 const struct code_range *code_ranges__described(const struct code_ranges *ranges, uint64_t vaddr);
 
 /* Returns true if no frame description covers @vaddr, or if one starts there: a jump from code
- * without a description may lead there at the end of a function. */
+ * without a description may enter that function. */
 bool code_ranges__may_enter(const struct code_ranges *ranges, uint64_t vaddr);
 void code_ranges__done(struct code_ranges *ranges); /* idempotent */
 
-/* The functions that have a symbol, by the tables of symbols. A negative return ends the walk and
- * is propagated; else 0, -EFBIG or -EINTR. */
+/* Calls @function with each function that has a symbol. A negative return value ends the walk and
+ * is propagated. Returns 0, -EFBIG or -EINTR otherwise. */
 typedef int (*code_symbol_fn)(void *ctx, uint64_t start, uint64_t end);
 int code_ranges__each_symbol(const struct elf_file *file, code_symbol_fn function, void *ctx);
 
-/* Returns 1 if a compiler that uses frame pointers made the range, else 0, or -ENOMEM. Returns 1
- * also if the file does not hold all of the range. */
+/* Returns 1 if @range was compiled with frame pointers, else 0, or -ENOMEM. Returns 1 also if the
+ * file does not contain the whole range. */
 int code_range__has_frame_pointers(const struct elf_file *file, const struct code_range *range);
 
 struct code_starts;
 
-/* Its instructions, and where functions start; @starts: as the rest of the file says, or NULL. 0,
- * -ENOMEM, -EFBIG or -EINTR. */
+/* Reads the instructions of the ranges, and marks the starts of functions. @starts: from the rest
+ * of the file, or NULL. Returns 0, -ENOMEM, -EFBIG or -EINTR. */
 int code_ranges__read(const struct elf_file *file, const struct code_ranges *ranges,
 		      const struct code_starts *starts, struct code_steps *ret);
 

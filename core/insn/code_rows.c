@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Rules of functions without call frame information, of which core/insn/code_flow.c finds the
- * states. Functions whose start is proven, by a symbol or a call, are followed first. In a file
- * that has no frame descriptions at all, code that nothing leads to by name begins as a jump by a
- * table left things, or as a function that nobody calls by name. A wrong start shows at the next
- * return, where the depth must be 8.
+/* Builds rules of functions without call frame information from the states that
+ * core/insn/code_flow.c finds. Functions with a proven start (a symbol or a call) are followed
+ * first. In a file without any frame descriptions, code without a symbol or a call is followed in
+ * two ways: with the state of a jump by a table, or as a function that only a pointer calls. A
+ * wrong start is detected at the next return, where the depth must be 8.
  *
- * Between functions that are described (`guarded`) no start is guessed. There the frames that
- * returns prove (core/insn/code_back.h) are the rules of code whose start is unknown, and start
- * the flow that leads to the rest of it (docs/decisions/0086-rules-from-returns.md). */
+ * Between described functions (@guarded) no start is guessed. There the rules of code without a
+ * proven start are the frames that returns prove (core/insn/code_back.h). These frames also start
+ * the flow to the rest of the code (docs/decisions/0086-rules-from-returns.md). */
 #include "core/insn/code_rows.h"
 
 #include <errno.h>
@@ -21,11 +21,11 @@
 #include "core/insn/code_ranges.h"
 #include "core/insn/code_starts.h"
 
-#define SWITCHES_MAX 4 /* of a function, whose states are kept */
+#define SWITCHES_MAX 4 /* limit of a function's jumps by tables whose states are stored */
 
-/* --- the order in which functions are tried --- */
+/* --- order of the functions --- */
 
-/* Returns the step in front of @at, padding left out, or NULL at the start of a range. */
+/* Returns the step before @at, without padding, or NULL at the start of a range. */
 static const struct code_step *step_before(const struct code_flow *flow, size_t at)
 {
 	const struct code_step *last = &flow->steps.list[at];
@@ -39,9 +39,9 @@ static const struct code_step *step_before(const struct code_flow *flow, size_t 
 	}
 }
 
-/* A function may start where no flow leads to, at an aligned address. Ranges start anywhere: with
- * the part of a function that is executed rarely, for one.
- * Jumps to the start of a function are rare, and calls of it have made it an entry. */
+/* Returns true if a function may start at the step @at: at an aligned address that no flow reaches.
+ * A range may start anywhere, for example at a function's part for rare cases. Jumps to the start
+ * of a function are rare, and a called start is an entry already. */
 static bool may_start(const struct code_flow *flow, size_t at)
 {
 	const struct code_step *step = &flow->steps.list[at], *before = step_before(flow, at);
@@ -50,15 +50,16 @@ static bool may_start(const struct code_flow *flow, size_t at)
 	       (!before || before->op == CODE_CALL || !code_step__goes_on(before));
 }
 
-/* The frame of most code is that of a function's start. So where a jump with this frame leads is no
- * proof of the start that the jump was followed from. */
+/* Returns true if targets of the jump with state @from prove nothing. Most code has the frame of a
+ * function's start. So a target with that frame does not prove the start from which the jump was
+ * followed. */
 static bool is_weak(const struct code_flow *flow, const struct code_state *from)
 {
 	return from->depth == CODE_ENTRY_DEPTH && !code_flow__is_accepted(flow, from);
 }
 
-/* Code that a jump by a table leads to, as far as returns prove its frame, has what the jump has
- * left. Without such a jump the frame is all that is known. */
+/* Follows code whose frame returns prove. If it may be the target of a jump by a table, its state
+ * is that of the jump. Without such a jump, its state is the frame alone. */
 static void try_proven(struct code_flow *flow, size_t at, const struct code_state *entry,
 		       const struct code_state *switches, size_t n_switches)
 {
@@ -84,7 +85,7 @@ static void try_proven(struct code_flow *flow, size_t at, const struct code_stat
 	}
 }
 
-/* Follows code whose start nothing proves. It is of use only if it leads to a jump by a table: the
+/* Follows code without a proven start. The result is useful only if it leads to a jump by a table:
  * code at the jump's targets then proves the start. */
 static void follow_orphan(struct code_flow *flow, size_t at, const struct code_state *entry,
 			  const struct code_state *switches, size_t n_switches)
@@ -97,12 +98,12 @@ static void follow_orphan(struct code_flow *flow, size_t at, const struct code_s
 	flow->certain = false;
 }
 
-/* Follows the code that nothing leads to by name, in the order of addresses. */
+/* Follows the code without a symbol or a call, in the order of addresses. */
 static void follow_rest(struct code_flow *flow, const struct code_state *entry)
 {
 	const struct code_step *step = flow->steps.list;
 	struct code_state switches[SWITCHES_MAX];
-	size_t n = 0; /* that were found in the function */
+	size_t n = 0; /* number of jumps by tables in the function so far */
 
 	for (size_t at = 0; at < flow->steps.n && !flow->failed; at++, step++) {
 		if (step->entry)
@@ -144,12 +145,12 @@ static struct unwind_rule rule_of(const struct code_flow *flow, size_t at)
 	return rule;
 }
 
-/* Rows in the order of addresses, which end where code ends. */
+/* state of the output: rows in the order of addresses, which end where code ends */
 struct rows {
 	cfi_row_fn row;
 	void *ctx;
 	struct unwind_rule last;
-	uint64_t end; /* of the last instruction */
+	uint64_t end; /* end of the last instruction; link-time address */
 };
 
 static const struct unwind_rule none = { .kind = UNWIND_NONE };
@@ -180,13 +181,15 @@ static int put_rows(const struct code_flow *flow, struct rows *rows)
 
 /* --- blocks --- */
 
-/* Much code is followed in blocks, with so much of the code around each that most functions of the
- * block lie in it as a whole. The rules of a block depend on nothing but the file, so that blocks
- * can be read in any order. Each byte takes some 50 bytes of memory while it is followed. */
+/* A large amount of code is followed in blocks. Each block is read with BLOCK_AROUND bytes on both
+ * sides, so that most of its functions are complete. The rules of a block depend only on the file,
+ * so that blocks can be read in any order. Each byte takes about 50 bytes of memory while it is
+ * followed. */
 #define BLOCK_AROUND  (32 << 10)
 #define BOUNDARY_BACK 4096
 
-/* Returns an aligned address in front of @vaddr, behind what may fill up the code to it. */
+/* Returns an aligned address before @vaddr, directly after bytes that may be filling, or @vaddr
+ * itself, aligned. */
 static uint64_t boundary_before(const struct elf_file *file, uint64_t vaddr)
 {
 	uint8_t code[BOUNDARY_BACK];
@@ -203,7 +206,7 @@ static uint64_t boundary_before(const struct elf_file *file, uint64_t vaddr)
 	return vaddr;
 }
 
-/* 0, also where there is nothing. */
+/* Emits the rows of a piece of code. Returns 0, also if there is no code, or a negative errno. */
 static int read_piece(const struct elf_file *file, const struct code_ranges *piece,
 		      const struct code_starts *starts, struct rows *rows)
 {
@@ -263,7 +266,7 @@ void code_reader__free(struct code_reader *reader)
 	free(reader);
 }
 
-/* Adds to @ret the parts of the ranges in the block that begins at @block, and around the block. */
+/* Adds the parts of the ranges that are in or around the block at @block to @ret. */
 static int take_window(const struct code_reader *reader, uint64_t block, struct code_ranges *ret)
 {
 	uint64_t from = block - min_of(block, (uint64_t)BLOCK_AROUND);
@@ -285,7 +288,7 @@ static int take_window(const struct code_reader *reader, uint64_t block, struct 
 	return 0;
 }
 
-/* Those of the starts that lie in the window. */
+/* Returns the starts in the window; borrowed. */
 static struct code_starts starts_in(const struct code_reader *reader,
 				    const struct code_ranges *window)
 {
@@ -298,11 +301,11 @@ static struct code_starts starts_in(const struct code_reader *reader,
 	return (struct code_starts) { .list = all->list + from, .n = to - from };
 }
 
-/* The rows of a window, as far as they are of the block. */
+/* a filter that passes on only the rows of a block from those of its window */
 struct block_rows {
 	struct rows *to;
 	uint64_t start, end;
-	struct unwind_rule now; /* in force at the start */
+	struct unwind_rule now; /* rule at the start of the block */
 	bool begun;
 };
 
@@ -357,9 +360,9 @@ int code_reader__block(const struct code_reader *reader, uint64_t vaddr, cfi_row
 	return ret ?: put_row(&rows, rows.end, &none);
 }
 
-/* --- all of it --- */
+/* --- whole files --- */
 
-/* 1: the rules are made later, if at all; 0: other ways lead out of this code; -ENOMEM. */
+/* Returns 1 if the rules of @range are deferred, 0 if it has frame pointers, or -ENOMEM. */
 static int is_put_off(const struct elf_file *file, const struct code_range *range)
 {
 	int ret = code_range__has_frame_pointers(file, range);
@@ -367,7 +370,7 @@ static int is_put_off(const struct elf_file *file, const struct code_range *rang
 	return ret < 0 ? ret : !ret;
 }
 
-/* Rows that say that rules are made later. */
+/* Emits rows of the kind UNWIND_LATER in place of deferred rules. */
 static int put_off(const struct code_reader *reader, struct rows *rows)
 {
 	static const struct unwind_rule later = { .kind = UNWIND_LATER };

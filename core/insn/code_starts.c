@@ -13,25 +13,25 @@
 
 #define PAGE_BITS	   12
 #define PAGES_MAX	   (1 << 20)  /* code beyond 4 GB is no target */
-#define FUNCTION_BYTES_MAX (16 << 10) /* of a function that is disassembled up to a call */
+#define FUNCTION_BYTES_MAX (16 << 10) /* bytes of a function that is disassembled up to a call */
 
-/* Opcode and 32-bit distance of `call`, `jmp` and `jcc`. */
+/* Bytes of opcode and 32-bit distance of `call` and `jmp`, and of `jcc`. */
 #define CALL_BYTES   5
 #define BRANCH_BYTES 6
 
-/* Most entries before they are sorted. A function has an entry for each of its calls. Entries are
- * merged when there are more, and a file with as many different starts is over the budget. */
+/* Limit of unsorted entries. A function has an entry for each of its calls. Further entries cause a
+ * merge, and a file with more than FOUND_MAX different starts is over the budget. */
 #define FOUND_MAX (2U << 20)
 
 struct marks {
 	const struct elf_file *file;
 	const struct code_ranges *ranges;
-	struct code_starts found; /* not sorted; the same address may be there several times */
-	uint8_t *pages;		  /* of each page from `lowest` on: a range has a byte in it */
-	uint64_t lowest, n_pages; /* `lowest`: address of code, less 1 */
+	struct code_starts found; /* not sorted; an address may occur several times */
+	uint8_t *pages;		  /* by page from @lowest on: a range has a byte in it */
+	uint64_t lowest, n_pages; /* @lowest: lowest address of code, less 1 */
 };
 
-/* The range that has the address; ranges->n: none does. */
+/* Returns the index of the range that contains @vaddr, or ranges->n. */
 static size_t range_at(const struct code_ranges *ranges, uint64_t vaddr)
 {
 	size_t n = sorted__count_up_to(ranges->list, ranges->n, sizeof(*ranges->list), vaddr);
@@ -48,7 +48,7 @@ static int by_address(const void *a, const void *b)
 	return x->site < y->site ? -1 : x->site > y->site;
 }
 
-/* Leaves one entry of each address, with the first of its sites. */
+/* Merges the entries of each address into one, with the first of its sites. */
 static int merge(struct code_starts *starts)
 {
 	size_t n = 0;
@@ -69,7 +69,7 @@ static int merge(struct code_starts *starts)
 	return rc;
 }
 
-/* 0, -ENOMEM or -EFBIG. */
+/* Adds an entry for @vaddr if it is in a range. Returns 0, -ENOMEM or -EFBIG. */
 static int mark(struct marks *marks, uint64_t vaddr, uint8_t how, uint64_t site)
 {
 	uint64_t page = (vaddr - marks->lowest) >> PAGE_BITS;
@@ -99,7 +99,7 @@ static int mark_symbol(void *ctx, uint64_t start, uint64_t end)
 	return mark(ctx, start, CODE_START_NAMED, 0);
 }
 
-/* Bytes of a call or jump that the two bytes may begin; 0: none. */
+/* Returns the size of a call or jump that the two bytes may begin, or 0. */
 static size_t branch_bytes(const uint8_t *code)
 {
 	return (code[0] & 0xfe) == 0xe8			     ? CALL_BYTES
@@ -125,7 +125,8 @@ static int search_piece(struct marks *marks, const uint8_t *code, size_t size, u
 	return rc;
 }
 
-/* Pieces overlap, so that no instruction lies in two of them. */
+/* Searches all code for calls and jumps. Pieces overlap, so that each instruction is whole in one
+ * of them. */
 static int search(const struct elf_file *file, struct marks *marks)
 {
 	uint8_t *piece = malloc(PIECE_BYTES);
@@ -139,7 +140,7 @@ static int search(const struct elf_file *file, struct marks *marks)
 			size_t n = min_of(segment->filesz - at, (uint64_t)PIECE_BYTES);
 
 			rc = elf_file__read(file, segment->vaddr + at, piece, n);
-			if (rc == -EFAULT) { /* cut short */
+			if (rc == -EFAULT) { /* truncated file */
 				rc = 0;
 				break;
 			}
@@ -162,7 +163,7 @@ static uint64_t lowest_code(const struct elf_file *file)
 	return ret;
 }
 
-/* 0 or -ENOMEM. */
+/* Builds the table of pages. Returns 0 or -ENOMEM. */
 static int prepare(const struct elf_file *file, struct marks *marks)
 {
 	const struct code_ranges *ranges = marks->ranges;

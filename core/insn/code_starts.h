@@ -4,17 +4,16 @@
 
 #include "core/insn/code_ranges.h"
 
-/* Starts of functions and targets of jumps in code that has no frame descriptions, as the rest of
- * the file tells them. The rest is not disassembled. Its bytes are searched for calls and jumps by
- * their opcodes and distances, so that some of what is found is no instruction. */
+/* Starts of functions and targets of jumps in code without frame descriptions, from the rest of the
+ * file. The rest is not disassembled. Its bytes are searched for calls and jumps by their opcodes
+ * and distances, so that some of the results are no instructions. */
 
 enum { CODE_START_NAMED = 1, CODE_START_CALLED = 2, CODE_START_JUMPED = 4 };
 
 struct code_start {
-	uint64_t vaddr; /* in a range */
-	uint64_t how;	/* CODE_START_*, of which one or more */
-	uint64_t site;	/* of bytes in front of the code or behind it that look like a call; 0: none
-			 */
+	uint64_t vaddr; /* link-time address in a range */
+	uint64_t how;	/* one or more of CODE_START_* */
+	uint64_t site;	/* address of bytes outside the ranges that resemble a call; 0: none */
 };
 
 struct code_starts {
@@ -22,12 +21,12 @@ struct code_starts {
 	size_t n, cap;
 };
 
-/* 0, -ENOMEM, -EFBIG or -EINTR. */
+/* Finds the starts in @ranges. Returns 0, -ENOMEM, -EFBIG or -EINTR. */
 int code_starts__find(const struct elf_file *file, const struct code_ranges *ranges,
 		      struct code_starts *ret);
 
-/* Is the call at start->site an instruction of a function that has a frame description? The bytes
- * in front of it are disassembled. */
+/* Returns true if the call at start->site is an instruction of a function that has a frame
+ * description. Disassembles the bytes before it. */
 bool code_starts__is_called(const struct elf_file *file, const struct code_ranges *ranges,
 			    const struct code_start *start);
 void code_starts__done(struct code_starts *starts); /* idempotent */

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Besides constants there is one other way in which functions move the stack pointer: those that
- * want it aligned keep the old one, first in a register, then in a word of the new stack: mov
- * %rsp,%rax; sub $64,%rsp; and $-32,%rsp; mov %rax,56(%rsp) ... mov 56(%rsp),%rsp (x264's
- * x86inc.asm), and may point rbp at that word (libjpeg-turbo's jsimdext.inc). */
+/* Functions move the stack pointer by constants, with one exception. Functions that need it aligned
+ * save the old one, first in a register, then in a word of the new stack: mov %rsp,%rax; sub
+ * $64,%rsp; and $-32,%rsp; mov %rax,56(%rsp) ... mov 56(%rsp),%rsp (x264's x86inc.asm). They may
+ * also point rbp at that word (libjpeg-turbo's jsimdext.inc). */
 #include "core/insn/code_state.h"
 
-/* Bytes. The code is untrusted, and may move the stack pointer by any number any number of times.
- * Beyond this distance nothing is known, so that no sum of two distances leaves 32 bits. */
+/* Limit of distances, in bytes. The code is untrusted, and may move the stack pointer by any number
+ * any number of times. A larger distance counts as unknown, so that no sum of two distances exceeds
+ * 32 bits. */
 #define DISTANCE_MAX (1 << 29)
 
 void code_state__enter(struct code_state *state)
@@ -16,7 +17,7 @@ void code_state__enter(struct code_state *state)
 				       .copy = UNWIND_REGS };
 }
 
-/* Its value is another one from here on. */
+/* Marks a register as overwritten. */
 static void overwrite(int32_t *saved_at)
 {
 	if (!*saved_at)
@@ -28,7 +29,7 @@ static int32_t *saved_of(struct code_state *state, uint8_t reg)
 	return reg == UNWIND_REG_RBP ? &state->rbp_at : &state->rbx_at;
 }
 
-/* To `depth`; while the stack is aligned, that means nothing. */
+/* Saves @reg at CFA - @depth. While the stack is aligned, @depth is meaningless. */
 static void save(struct code_state *state, uint8_t reg, int32_t depth)
 {
 	if (reg != UNWIND_REG_RBP && reg != UNWIND_REG_RBX)
@@ -37,7 +38,7 @@ static void save(struct code_state *state, uint8_t reg, int32_t depth)
 		*saved_of(state, reg) = state->lost ? CODE_GONE : depth;
 }
 
-/* From `depth`, where it may have been saved. */
+/* Restores @reg from CFA - @depth, where it may have been saved. */
 static void restore(struct code_state *state, uint8_t reg, int32_t depth)
 {
 	if (reg == UNWIND_REG_RBP)
@@ -115,7 +116,7 @@ static void store(struct code_state *state, const struct code_step *step)
 {
 	int32_t at = state->depth - step->value;
 
-	if (!state->lost && state->rbp_at == at) /* something else takes its place */
+	if (!state->lost && state->rbp_at == at) /* the store overwrites the saved register */
 		state->rbp_at = CODE_GONE;
 	if (!state->lost && state->rbx_at == at)
 		state->rbx_at = CODE_GONE;
@@ -161,7 +162,7 @@ static void copy(struct code_state *state, uint8_t reg, int32_t value)
 		overwrite(&state->rbx_at);
 }
 
-/* What leaves all registers as they are but rsp, or is that copy. */
+/* Returns true for a step that changes no register except rsp, or that makes the copy. */
 static bool keeps_copy(const struct code_step *step)
 {
 	return step->op == CODE_COPY || step->op == CODE_PUSH || step->op == CODE_MOVE ||
@@ -257,7 +258,8 @@ bool code_state__is_known(const struct code_state *state)
 	       (state->aligned && (state->old_depth || state->copy != UNWIND_REGS));
 }
 
-/* Of a register that is overwritten on one of two ways nothing is known behind them. */
+/* Joins the places of one register. If it is overwritten on one of two paths, its value is unknown
+ * after both. Returns true if this changes *@saved_at. */
 static bool join(int32_t *saved_at, int32_t *other_saved_at)
 {
 	bool ret = *other_saved_at == CODE_GONE && *saved_at != CODE_GONE;
@@ -267,7 +269,7 @@ static bool join(int32_t *saved_at, int32_t *other_saved_at)
 	return ret;
 }
 
-/* rbp may have been a frame pointer on one of the ways, or just hold an address. */
+/* Joins two states. rbp may have been a frame pointer on one of the paths, or just an address. */
 bool code_state__join(struct code_state *state, struct code_state *other)
 {
 	bool ret = join(&state->rbp_at, &other->rbp_at);

@@ -10,11 +10,11 @@
 #include "core/base/quota.h"
 #include "core/base/util.h"
 
-#define BYTES_MAX   (16 << 20) /* of one range: more than there may be steps */
+#define BYTES_MAX   (16 << 20) /* bytes of one range: more than the limit of steps */
 #define PIECE_BYTES (64 << 10)
-#define ZEROES	    32 /* so many bytes that are 0 are no code */
+#define ZEROES	    32 /* this many bytes of 0 are no code */
 
-/* DWARF's numbers */
+/* Returns the DWARF number of @reg, or UNWIND_REGS. */
 static uint8_t number_of(x86_reg reg)
 {
 	static const x86_reg numbers[] = { X86_REG_RAX, X86_REG_RDX, X86_REG_RCX, X86_REG_RBX,
@@ -33,7 +33,7 @@ static bool is_reg(const cs_x86_op *op, x86_reg reg)
 	return op->type == X86_OP_REG && op->reg == reg;
 }
 
-/* Some part of the register. */
+/* Returns true for rsp and its parts. */
 static bool is_stack_pointer(x86_reg reg)
 {
 	return reg == X86_REG_RSP || reg == X86_REG_ESP || reg == X86_REG_SP || reg == X86_REG_SPL;
@@ -55,7 +55,7 @@ static uint8_t whole_register(const cs_x86_op *op)
 	return op->type == X86_OP_REG ? number_of(op->reg) : UNWIND_REGS;
 }
 
-/* Instructions that have the stack pointer as their target. */
+/* Decodes an instruction that writes the stack pointer. */
 static void take_pointer(const cs_insn *insn, const cs_x86_op *from, struct code_step *step)
 {
 	step->op = CODE_LOSE;
@@ -92,7 +92,7 @@ static bool is_on_stack(const cs_x86_op *op)
 	       op->mem.disp == (int32_t)op->mem.disp;
 }
 
-/* lea value(%rsp),%reg */
+/* Decodes lea value(%rsp),%reg. */
 static void take_address(const cs_insn *insn, struct code_step *step)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
@@ -106,7 +106,7 @@ static void take_address(const cs_insn *insn, struct code_step *step)
 	step->value = op[1].mem.disp;
 }
 
-/* mov between registers and words of the stack. */
+/* Decodes mov between registers and words of the stack. */
 static void take_move(const cs_insn *insn, struct code_step *step)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
@@ -171,7 +171,7 @@ static void take_branch(const cs_insn *insn, enum code_op direct, enum code_op o
 	step->target = op->imm;
 }
 
-/* lea table(%rip),%reg */
+/* Decodes lea table(%rip),%reg. */
 static void take_table(const cs_insn *insn, struct code_step *step)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
@@ -184,7 +184,7 @@ static void take_table(const cs_insn *insn, struct code_step *step)
 	step->target = insn->address + insn->size + op[1].mem.disp;
 }
 
-/* jmp *table(,%reg,8); jmp *word(%rip) */
+/* Decodes jmp *table(,%reg,8) and jmp *word(%rip). */
 static void take_switch(const cs_insn *insn, struct code_step *step)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
@@ -212,7 +212,7 @@ static void take_stack(const cs_insn *insn, enum code_op op, struct code_step *s
 	}
 }
 
-/* cmp $value,%reg; and $value,%reg */
+/* Decodes cmp $value,%reg and and $value,%reg. */
 static void take_bound(const cs_insn *insn, struct code_step *step)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
@@ -253,7 +253,7 @@ static uint8_t part_of(x86_reg reg)
 	return UNWIND_REGS;
 }
 
-/* Operands that are written, and what the instruction writes without naming it. */
+/* Returns the registers that the instruction writes, as operands or implicitly. */
 static uint16_t written_by(const cs_insn *insn)
 {
 	const cs_detail *detail = insn->detail;
@@ -265,7 +265,7 @@ static uint16_t written_by(const cs_insn *insn)
 			ret |= 1U << part_of(detail->x86.operands[i].reg);
 	for (int i = 0; i < detail->regs_write_count; i++)
 		ret |= 1U << part_of(detail->regs_write[i]);
-	return ret; /* without the bit of what is no such register */
+	return ret; /* without the bit UNWIND_REGS, for other registers */
 }
 
 static void take(csh handle, const cs_insn *insn, struct code_step *step)
@@ -326,7 +326,7 @@ static void take(csh handle, const cs_insn *insn, struct code_step *step)
 	}
 }
 
-/* `mov $15,%eax` or %rax, in front of a system call. */
+/* Returns true for `mov $15,%eax` or %rax before a system call. */
 static bool is_sigreturn(const uint8_t *code, size_t size)
 {
 	static const char *const forms[] = { "\x48\xc7\xc0\x0f\0\0\0\x0f\x05",
@@ -339,8 +339,9 @@ static bool is_sigreturn(const uint8_t *code, size_t size)
 	return false;
 }
 
-/* Bytes of ModRM, SIB and displacement in 64-bit mode (Intel's manual, volume 2, 2.1). EVEX has the
- * same, as its short displacements are scaled and not longer. 0: the code ends before. */
+/* Returns the size of ModRM, SIB and displacement in 64-bit mode (Intel's manual, volume 2, 2.1),
+ * or 0 if the code ends before. EVEX has the same sizes, as its short displacements are scaled and
+ * not longer. */
 static size_t operand_bytes(const uint8_t *code, size_t size)
 {
 	uint8_t mode, rm;
@@ -357,9 +358,8 @@ static size_t operand_bytes(const uint8_t *code, size_t size)
 									  : 0);
 }
 
-/* Length of a vector instruction (VEX, EVEX), of which there are more than Capstone knows: they
- * have to do with neither the stack pointer nor the other registers that count here. 0: it is none.
- */
+/* Returns the size of a vector instruction (VEX, EVEX), or 0. Capstone does not decode all of them.
+ * They write neither the stack pointer nor the other registers that matter here. */
 static size_t vector_bytes(const uint8_t *code, size_t size)
 {
 	size_t prefix = code[0] == 0x62	  ? 4
@@ -383,8 +383,8 @@ static size_t vector_bytes(const uint8_t *code, size_t size)
 	return prefix + 1 + operands + immediate;
 }
 
-/* Length of a prefetch (0f 0d, with `prefixes` before) that Capstone 4 does not know. It changes
- * nothing. 0: it is none. */
+/* Returns the size of a prefetch (0f 0d, with prefixes before), which Capstone 4 does not decode,
+ * or 0. It changes no register. */
 static size_t prefetch_bytes(const uint8_t *code, size_t size)
 {
 	size_t prefixes = size && (code[0] & 0xf0) == 0x40, operands;
@@ -453,7 +453,8 @@ static int read_all(csh handle, cs_insn *insn, struct code_steps *steps, const u
 	return 0;
 }
 
-/* In pieces, as all is read but what is only searched (tests/replay/extract.c). */
+/* Reads code in pieces, as all data are read except those that are only searched
+ * (tests/replay/extract.c). */
 static int read_code(const struct elf_file *file, uint64_t start, uint8_t *to, size_t size)
 {
 	int ret = 0;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Compilers make of a switch a table of addresses, or of distances from the table itself:
- * lea table(%rip),%a; movslq (%a,%b,4),%c; add %a,%c; jmp *%c */
+/* Compilers implement a switch by a table of addresses, or of distances from the table itself: lea
+ * table(%rip),%a; movslq (%a,%b,4),%c; add %a,%c; jmp *%c */
 #include "core/insn/code_tables.h"
 
 #include "core/base/util.h"
 
-#define STEPS_BACK                                                                            \
-	256	    /* from the jump to what loads the table's address, perhaps before a loop \
+#define STEPS_BACK                                                                             \
+	256	    /* from the jump to the load of the table's address, perhaps before a loop \
 		     */
-#define CASES_MIN 2 /* so many distances that make sense are a table */
+#define CASES_MIN 2 /* minimum of valid distances in a table */
 
-/* The case must be in the same function, as far as one can tell. */
+/* Returns the step of a case, or NULL. The case must be in the same function, as far as entries
+ * show. */
 static const struct code_step *case_at(const struct code_steps *steps, const struct code_step *from,
 				       uint64_t vaddr)
 {

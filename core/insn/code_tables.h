@@ -6,8 +6,8 @@
 
 #define CODE_CASES_MAX 1024
 
-/* Where the CODE_SWITCH that is step number `at` leads to, as far as the table by which it jumps
- * can be told from the code in front of it. Returns how many. */
+/* Reads the targets of the CODE_SWITCH at step @at, if the code before it shows the table of its
+ * jump. Returns their number. */
 size_t code_tables__read(const struct elf_file *file, const struct code_steps *steps, size_t at,
 			 const struct code_step *ret[CODE_CASES_MAX]);
 

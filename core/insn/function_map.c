@@ -11,17 +11,18 @@
 #include "core/elf/elf_section.h"
 #include "core/elf/elf_symbols.h"
 
-#define EXTENTS_BACK 8 /* that may lie between the start of one and an address in it */
+#define EXTENTS_BACK \
+	8 /* extents that may lie between the start of an extent and an address in it */
 
 struct function_map {
 	const struct elf_file *file;
-	struct function_extent *described, *named; /* each by start */
+	struct function_extent *described, *named; /* sorted by start */
 	size_t n_described, cap_described, n_named, cap_named;
-	struct relocated *relocated; /* by address */
+	struct relocated *relocated; /* sorted by address */
 	size_t n_relocated, cap_relocated;
 };
 
-struct relocated { /* a pointer to something in the file */
+struct relocated { /* a pointer to an address in the file */
 	uint64_t at, to;
 };
 
@@ -174,8 +175,8 @@ static size_t count_up_to(const struct function_extent *list, size_t n, uint64_t
 	return sorted__count_up_to(list, n, sizeof(*list), vaddr);
 }
 
-/* Returns the last extent that holds @vaddr, or NULL. A few without a size may lie between its
- * start and @vaddr. */
+/* Returns the last extent that contains @vaddr, or NULL. A few extents without a size may lie
+ * between its start and @vaddr. */
 static const struct function_extent *find(const struct function_extent *list, size_t n,
 					  uint64_t vaddr)
 {

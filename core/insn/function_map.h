@@ -7,34 +7,35 @@
 
 #include "core/elf/elf_file.h"
 
-/* Where the functions of a file begin and end: by their frame descriptions, else by symbols. */
+/* The extents of a file's functions: from their frame descriptions, else from symbols. */
 struct function_map;
 
 struct function_extent {
 	uint64_t start,
-		end;   /* link-time addresses; `start` is first: the key of core/base/sort.h */
+		end; /* link-time addresses; @start must be first, as the key of core/base/sort.h */
 	uint64_t lsda; /* as in struct cfi_fde */
 };
 
-/* -ENOMEM. `file` must outlive the map. Malformed descriptions leave functions without extents. */
+/* Creates the map of @file, which must outlive it. Malformed descriptions leave functions without
+ * extents. Returns 0 or -ENOMEM. */
 int function_map__new(const struct elf_file *file, struct function_map **ret);
 void function_map__free(struct function_map *map); /* NULL is fine */
 
-/* Reads the pointer that lies at @vaddr once the dynamic linker has loaded the file at its
- * link-time addresses. False: the file does not say. */
+/* Reads the pointer at @vaddr after relocation, if the file is loaded at its link-time addresses.
+ * Returns false if the file does not contain it. */
 bool function_map__pointer(const struct function_map *map, uint64_t vaddr, uint64_t *ret);
 
 const struct elf_file *function_map__file(const struct function_map *map);
 
-/* Returns the extent that holds @vaddr, or NULL. */
+/* Returns the extent that contains @vaddr, or NULL. */
 const struct function_extent *function_map__find(const struct function_map *map, uint64_t vaddr);
 
-/* Returns in @ret the bytes from @vaddr on that no extent holds, GAP_BYTES_MAX at most: code of
- * which the file says nothing. False: @vaddr lies in an extent, or in no code. */
+/* Sets *@ret to the bytes from @vaddr on that no extent contains, at most GAP_BYTES_MAX: code that
+ * the file does not describe. Returns false if @vaddr is in an extent, or not in code. */
 #define GAP_BYTES_MAX (16 << 10)
 bool function_map__gap(const struct function_map *map, uint64_t vaddr, struct function_extent *ret);
 
-/* Does another function begin inside of the extent? Its calls end by the same returns. */
+/* Returns true if another function begins inside the extent. Its calls end by the same returns. */
 bool function_map__has_entry(const struct function_map *map, const struct function_extent *extent);
 
 #endif

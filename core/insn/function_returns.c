@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Follows all control flow of a function from its entry and from its landing pads, instruction by
- * instruction.
+/* Follows all control flow of a function from its entry and from its landing pads, instruction
+ * by instruction.
  *
  *   part      The bytes that one frame description, or a symbol with a size, calls a function. The
- *             function's own part comes first. A compiler moves cold code to a part of its own, and
- *             a call at the end of a function becomes a jump to another function's part (a tail
- *             call): both are followed.
- *   proof     Every instruction that can be reached is decoded, in a part that is known as a whole.
- *             Every jump leads to the beginning of an instruction that was decoded. A jump through
- *             a table leads to all places that the table has, as many as the bound in front of the
- *             jump permits. Flow ends at `ret`, at what traps, or behind a call at the end of a
- *             part, which does not return.
- *             Code that no description and no symbol covers is followed as well.
+ *             function's own part is first. A compiler moves cold code to a separate part, and a
+ *             call at the end of a function becomes a jump to another function's part (a tail
+ *             call). Both are followed.
+ *   proof     Every reachable instruction is decoded, in a part whose bounds are proven. Every jump
+ *             leads to the beginning of a decoded instruction. A jump through a table leads to all
+ *             entries of the table, up to the bound before the jump. Flow ends at `ret`, at a trap,
+ *             or after a call at the end of a part, which does not return. Code that no description
+ *             and no symbol covers is followed as well.
  *   refusal   Anything else: a jump to an address from a register, bytes that are no instruction, a
  *             return address that the code writes itself. Jumps to other libraries are listed.
  *
- * Code that is not reached is not probed: it may be data. A return in another function's part ends
- * calls of that function as well, so it is `shared`. */
+ * Code that is not reached is not probed: it may be data. A return in another function's part
+ * ends calls of that function as well, so it is @shared. */
 #include "core/insn/function_returns.h"
 
 #include <errno.h>
@@ -31,9 +30,9 @@
 #define PARTS_MAX      32
 #define PART_BYTES_MAX (512 << 10)
 #define ALL_BYTES_MAX  (1 << 20)
-#define LSDA_BYTES     (64 << 10) /* of one part's language-specific data */
+#define LSDA_BYTES     (64 << 10) /* bytes of one part's language-specific data */
 #define PADS_MAX       4096
-#define TABLE_BACK     256 /* steps from a jump back to what loads its table's address */
+#define TABLE_BACK     256 /* steps from a jump back to the load of its table's address */
 #define BOUND_BACK     48  /* steps from a jump back to its bound */
 #define CASES_MAX      4096
 #define LABELS	       256
@@ -41,7 +40,7 @@
 struct part {
 	struct function_extent extent;
 	struct code_steps steps;
-	bool *seen; /* by step */
+	bool *seen; /* visited, by step */
 	bool own;   /* no other function ends here */
 };
 
@@ -54,7 +53,7 @@ struct search {
 	const struct elf_file *file;
 	struct function_returns *returns;
 	bool through_stubs;
-	uint64_t labels; /* an interpreter's table of labels; 0: none was found */
+	uint64_t labels; /* address of an interpreter's table of labels; 0: not found */
 	bool labels_visited;
 	struct part parts[PARTS_MAX];
 	size_t n_parts;
@@ -93,8 +92,9 @@ static int add_part(struct search *search, const struct function_extent *extent,
 	return 0;
 }
 
-/* Flow comes to a part that is new. Code of which the file says nothing (functions that a library
- * keeps to itself, stripped, without frame descriptions) is taken from that place on. */
+/* Adds the part that contains @vaddr, which no part contains yet. Code that the file does not
+ * describe (internal functions of a stripped library without frame descriptions) is added from
+ * @vaddr on. */
 static int enter_part(struct search *search, uint64_t vaddr, bool own, struct part **ret_part)
 {
 	const struct function_extent *extent = function_map__find(search->map, vaddr);
@@ -111,8 +111,9 @@ static int enter_part(struct search *search, uint64_t vaddr, bool own, struct pa
 	return add_part(search, &gap, false, ret_part);
 }
 
-/* Flow comes to @vaddr. @own: from a part of which nothing else ends there. A part that is entered
- * at its beginning may be another function, whatever comes by there. */
+/* Visits the instruction at @vaddr. @own: the flow comes from a part in which no other function
+ * ends. A part that is entered at its beginning may be another function, whatever the value of
+ * @own. */
 static int visit(struct search *search, uint64_t vaddr, bool own)
 {
 	struct part *part = NULL;
@@ -142,7 +143,8 @@ static int visit(struct search *search, uint64_t vaddr, bool own)
 	return 0;
 }
 
-/* A return to an address that the code has put there is a jump to anywhere. */
+/* Returns true if the code wrote the return address of the return @at. Such a return is a jump to
+ * an arbitrary address. */
 static bool writes_return(const struct part *part, size_t at)
 {
 	const struct code_step *before = &part->steps.list[at] - 1;
@@ -151,7 +153,7 @@ static bool writes_return(const struct part *part, size_t at)
 	       (before->op == CODE_PUSH || (before->op == CODE_STORE && !before->value));
 }
 
-/* Plain ones only: `ret`, also with a prefix that branch prediction or MPX wants. */
+/* Returns true for a plain `ret`, also with a prefix for branch prediction or MPX. */
 static bool is_near_return(const struct elf_file *file, const struct code_step *step)
 {
 	uint8_t code[2] = {};
@@ -187,7 +189,7 @@ static int take_jump(struct search *search, const struct part *part, const struc
 	return 0;
 }
 
-/* A jump that is always taken. */
+/* Follows an unconditional jump. */
 static int follow_jump(struct search *search, const struct part *part, const struct code_step *step)
 {
 	uint64_t to = step->target;
@@ -206,7 +208,7 @@ static bool is_in_parts(const struct search *search, uint64_t vaddr)
 	return false;
 }
 
-/* The @i-th case of a table of addresses (@wide) or of distances from the table; 0: unreadable. */
+/* Returns case @i of a table of addresses (@wide) or of distances from the table; 0: unreadable. */
 static uint64_t read_case(const struct search *search, uint64_t table, bool wide, size_t i)
 {
 	uint64_t address;
@@ -222,7 +224,8 @@ static uint64_t read_case(const struct search *search, uint64_t table, bool wide
 		       : table + distance;
 }
 
-/* Are the first @n cases places in functions, and the first one in a part that is known? */
+/* Returns true if the first @n cases are addresses in functions, and at least one of them is in a
+ * part found so far. */
 static bool is_table(const struct search *search, uint64_t table, bool wide, size_t n)
 {
 	bool near = false;
@@ -237,8 +240,8 @@ static bool is_table(const struct search *search, uint64_t table, bool wide, siz
 	return near;
 }
 
-/* A table may be larger than the bound that was found: more cases are as good while they lead to
- * where the function is known to be. */
+/* Visits the cases of a table, which may be larger than the bound @n. Further cases count as long
+ * as they are in parts found so far. */
 static int visit_table(struct search *search, const struct part *part, uint64_t table, bool wide,
 		       size_t n)
 {
@@ -255,7 +258,8 @@ static int visit_table(struct search *search, const struct part *part, uint64_t 
 	return ret;
 }
 
-/* Do all words of the table lead to the middle of what is known of the function? */
+/* Returns true if all words of the table are addresses in parts found so far, and none is that of
+ * the function's start. */
 static bool is_label_table(const struct search *search, uint64_t table)
 {
 	for (size_t i = 0; i < LABELS; i++) {
@@ -267,9 +271,10 @@ static bool is_label_table(const struct search *search, uint64_t table)
 	return true;
 }
 
-/* Interpreters jump from one instruction's code to the next one's by a table of labels: a byte of
- * the program is the index, so that 256 labels are all there are. A jump that follows the release
- * of the frame is none of these: it is a call at the end of the function. */
+/* Follows a jump by a table of labels. Interpreters jump with it from the code of one instruction
+ * to the code of the next. A byte of the program is the index, so there are 256 labels. A jump
+ * after the release of the frame is a call at the end of the function instead. Returns 0, 1 if it
+ * is another kind of jump, or a negative errno. */
 static int take_labels(struct search *search, const struct part *part, size_t at)
 {
 	const struct code_step *step = &part->steps.list[at], *before = step - !!at;
@@ -291,8 +296,8 @@ static int take_labels(struct search *search, const struct part *part, size_t at
 	return visit_table(search, part, search->labels, true, LABELS);
 }
 
-/* The compiler's switch: cmp $N,%a; ja ...; lea table(%rip),%b; movslq (%b,%a,4),%a; add %b,%a;
- * jmp *%a. Or, at a fixed address, jmp *table(,%a,8). */
+/* Follows the jump of a compiler's switch: cmp $N,%a; ja ...; lea table(%rip),%b; movslq
+ * (%b,%a,4),%a; add %b,%a; jmp *%a. At a fixed address it is jmp *table(,%a,8). */
 static int take_table(struct search *search, const struct part *part, size_t at)
 {
 	const struct code_step *step = &part->steps.list[at];
@@ -324,14 +329,14 @@ static int take_table(struct search *search, const struct part *part, size_t at)
 		      (unsigned long long)step->vaddr);
 }
 
-/* On to the next instruction. */
+/* Visits the next instruction. */
 static int go_on(struct search *search, const struct part *part, size_t at)
 {
 	const struct code_step *step = &part->steps.list[at];
 	uint64_t next = step->vaddr + step->size;
 
 	if (step->op == CODE_CALL && next >= part->extent.end)
-		return 0; /* it does not return, or there would be code */
+		return 0; /* the call does not return, as no code follows it */
 	return visit(search, next, part->own);
 }
 
@@ -368,9 +373,10 @@ static int follow(struct search *search, const struct place *place)
 	}
 }
 
-/* --- where exceptions go --- */
+/* --- exception handlers --- */
 
-/* The call-site table of the LSDA that GCC and Clang write (libstdc++'s unwind-c's format). */
+/* Visits the landing pads in the call-site table of the LSDA that GCC and Clang emit (libstdc++'s
+ * unwind-c's format). */
 static int visit_pads(struct search *search, const struct part *part, uint8_t *data)
 {
 	const struct elf_file *file = search->file;

@@ -10,34 +10,35 @@
 #include "core/insn/function_map.h"
 
 /* The `ret` instructions by which a call of a function returns, with proof that there are no
- * others. A probe at these sees each return and leaves the stack alone. The kernel's own return
- * probes replace the return address on the stack: an exception, a longjmp or a switch of stacks
- * that meets such an address ends the process. */
+ * others. A probe at these instructions sees each return and does not change the stack. The
+ * kernel's own return probes replace the return address on the stack. An exception, a longjmp or a
+ * switch of stacks that reads such an address ends the process. */
 
 #define FUNCTION_RETURNS_MAX 64
 
 struct function_returns {
 	uint64_t list[FUNCTION_RETURNS_MAX]; /* link-time addresses */
 	size_t n;
-	/* It also ends by jumping to functions of other libraries, which then return to its caller:
-	 * where they are, and so what they return and when, is not known. Addresses of the jumps.
-	 */
+	/* Link-time addresses of jumps to functions of other libraries, which also end a call.
+	 * Those functions return to the caller. Their addresses are unknown, and so are the value
+	 * and the time of the return. */
 	uint64_t jumps[FUNCTION_RETURNS_MAX];
 	size_t n_jumps;
-	/* Some of them end calls of other functions, too, which this one jumps to at its end: only
-	 * the stack pointer at the entry tells whose return it is. */
+	/* Some returns also end calls of other functions, to which this function jumps at its end.
+	 * Only the stack pointer at the entry shows to which call a return belongs. */
 	bool shared;
 };
 
 /* Finds the returns of the function that begins at @vaddr. @through_stubs: jumps to functions that
- * the file exports lead to these, as no other library takes their place. -ENOTSUP if the returns
- * cannot be proven, with the reason in @why, a clause about the function ("it ..."); -ENOMEM. */
+ * the file exports lead to these functions, as no other library replaces them. Returns 0, -ENOMEM,
+ * or -ENOTSUP if the returns cannot be proven. *@why is then the reason, a clause about the
+ * function ("it ..."). */
 int function_returns__find(const struct function_map *map, uint64_t vaddr, bool through_stubs,
 			   struct function_returns *ret, struct err *why);
 
-/* Does a call of the function at @vaddr end, by a jump, as a call of a function that begins at one
- * of @n other addresses, or of one in another library? 1: it may; 0: it does not; -ENOTSUP: not
- * proven; -ENOMEM. */
+/* Determines whether a call of the function at @vaddr may end, by a jump, as a call of another
+ * function. Other functions are those at one of @n other addresses and those in other libraries.
+ * Returns 1 if it may, 0 if it does not, -ENOTSUP if that is not proven, or -ENOMEM. */
 int function_returns__end_elsewhere(const struct function_map *map, uint64_t vaddr,
 				    const uint64_t *others, size_t n);
 

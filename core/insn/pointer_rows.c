@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Rows of code that is compiled with frame pointers and without call frame information: whole
- * programs that are built so, and the code of a runtime that compiles its own functions when it is
- * built.
+/* Rows of code that is compiled with frame pointers and without call frame information. Such code
+ * is in whole programs, and in a runtime that compiles its own functions at build time.
  *
  * `push %rbp; mov %rsp,%rbp` sets a frame pointer. If a function begins with it, the frame is in
- * rbp everywhere in the function but in these instructions and in the last ones, which the kernel
- * half recognizes by their bytes. If it comes later, a path that leaves the function before has no
- * frame: code behind a call has one, because a compiler sets the frame up before it calls
- * something. A function without these bytes, as assembly has them, proves nothing.
+ * rbp in the whole function except in these instructions and in the last ones. The kernel half
+ * recognizes both by their bytes. If the prologue is later in the function, a path that leaves the
+ * function before it has no frame. Code after a call has one, because a compiler sets up the frame
+ * before the first call. A function without these bytes, as in assembly, proves nothing.
  *
- * So the starts of functions are needed, above all those of functions without a prologue. A start
- * is aligned to 16 bytes, and a call leads to it, or the linker's filling (`int3`) is before it.
- * Code whose start is not found counts as that of the function in front of it. A prologue behind a
- * return may be the part of a function that is executed rarely. */
+ * So the starts of functions are needed, above all of those without a prologue. A start is aligned
+ * to 16 bytes. A call leads to it, or the linker's filling (`int3`) precedes it. Code whose start
+ * is not found counts as part of the function before it. A prologue after a return may be in a
+ * function's part for rare cases. */
 #include "core/insn/pointer_rows.h"
 
 #include <errno.h>
@@ -23,15 +22,15 @@
 #include "core/base/util.h"
 #include "core/insn/code_ranges.h"
 
-/* The share of functions that begin so: see FRAME_POINTER_BYTES of code_ranges.c. */
+/* Bytes of code per prologue, at most: see FRAME_POINTER_BYTES of code_ranges.c. */
 #define BYTES_PER_PROLOGUE 1024
-#define CODE_BYTES_MIN	   (64 << 10) /* of a file: less shows no habit */
+#define CODE_BYTES_MIN	   (64 << 10) /* bytes of a range; a smaller one is no evidence */
 #define RANGE_BYTES_MAX	   (1ULL << 30)
 
 #define ALIGN	    16
 #define BLOCK_BYTES (1 << 20) /* a multiple of ALIGN */
-#define BEFORE	    ALIGN     /* bytes that are read with a block, in front of it */
-#define BEHIND	    16	      /* ... and behind it: a prologue, or a call */
+#define BEFORE	    ALIGN     /* bytes that are read before a block */
+#define BEHIND	    16	      /* bytes that are read after a block: a prologue, or a call */
 
 #define OTHER_BYTES 4096
 #define OTHER_NEAR  4
@@ -49,11 +48,11 @@ struct scan {
 	uint8_t *called;     /* owned; a bit for each ALIGN bytes: a call leads there */
 	size_t n_prologues, bytes_per_prologue;
 	uint8_t *block;	    /* owned; BEFORE + BLOCK_BYTES + BEHIND bytes */
-	uint64_t at;	    /* address of the block */
+	uint64_t at;	    /* link-time address of the block */
 	size_t n;	    /* bytes of code in it */
-	uint8_t *other;	    /* owned; for each OTHER_BYTES: code of another compiler is there */
-	uint64_t n_pages;   /* elements of @other */
-	bool is_whole;	    /* the code is that of a file, else of a compiler at run time */
+	uint8_t *other;	    /* owned; for each OTHER_BYTES: contains code of another compiler */
+	uint64_t n_pages;   /* number of elements of @other */
+	bool is_whole;	    /* true: code of a file; false: code of a runtime's compiler */
 	unsigned int least; /* flags of code without a prologue */
 	unsigned int now;   /* flags of the last row */
 	cfi_row_fn row;
@@ -62,7 +61,7 @@ struct scan {
 
 /* --- blocks --- */
 
-/* Reads the block at @at. What is outside of the range is 0. Returns 0 or a negative errno. */
+/* Reads the block at @at. Bytes outside the range are 0. Returns 0 or a negative errno. */
 static int read_block(struct scan *scan, uint64_t at)
 {
 	uint64_t from = at - min_of(at - scan->start, (uint64_t)BEFORE), to;
@@ -94,7 +93,7 @@ static bool is_prologue(const uint8_t *code)
 	       !memcmp(code, forms[1], sizeof(forms[1]));
 }
 
-/* --- which functions are called, and how many have a prologue --- */
+/* --- called functions and prologues --- */
 
 static void note_call(struct scan *scan, size_t i)
 {
@@ -109,8 +108,9 @@ static void note_call(struct scan *scan, size_t i)
 	}
 }
 
-/* `mov %rbp,%rsp; pop %rbp` as compilers at run time encode it, never assemblers and those of C. In
- * their code, instructions may follow on that before it returns or jumps elsewhere. */
+/* Returns true for `mov %rbp,%rsp; pop %rbp` in the encoding of run-time compilers, which
+ * assemblers and C compilers never use. In code of run-time compilers, more instructions may follow
+ * before the return or jump. */
 static bool is_of_other(const uint8_t *code)
 {
 	static const uint8_t form[] = { 0x48, 0x8b, 0xe5, 0x5d };
@@ -141,13 +141,13 @@ static bool is_called(const struct scan *scan, size_t i)
 	return scan->called[number / 8] & 1U << number % 8;
 }
 
-/* Is this aligned place behind what a linker fills up with? */
+/* Returns true if a linker's filling precedes this aligned address. */
 static bool is_behind_filling(const uint8_t *code)
 {
 	return code[-1] == INT3 && (code[-2] == INT3 || code[-2] == RET);
 }
 
-/* Is code of another compiler within OTHER_NEAR pages of 4 KB? */
+/* Returns true if code of another compiler is within OTHER_NEAR pages of 4 KB. */
 static bool is_near_other(const struct scan *scan, size_t i)
 {
 	uint64_t page = (scan->at + i - scan->start) / OTHER_BYTES;
@@ -159,7 +159,7 @@ static bool is_near_other(const struct scan *scan, size_t i)
 	return !scan->is_whole;
 }
 
-/* The flags of the function that starts at this aligned place, or 0 if none does. */
+/* Returns the flags of the function that starts at this aligned address, or 0 if none does. */
 static unsigned int start_flags(const struct scan *scan, size_t i)
 {
 	const uint8_t *code = code_at(scan, i);
@@ -180,7 +180,7 @@ static int put(struct scan *scan, size_t i, unsigned int flags)
 	return scan->row(scan->ctx, scan->at + i, &rule);
 }
 
-/* The flags that code at @i begins to have, or 0 if they stay. */
+/* Returns the new flags of code from @i on, or 0 if they do not change. */
 static unsigned int flags_at(const struct scan *scan, size_t i)
 {
 	const uint8_t *code = code_at(scan, i);

@@ -5,15 +5,16 @@
 #include "core/elf/cfi.h"
 #include "core/insn/code_ranges.h"
 
-/* Rows (UNWIND_POINTER) of code that has no call frame information, and whose compiler keeps frame
+/* Rows (UNWIND_POINTER) of code without call frame information whose compiler maintains frame
  * pointers, as the prologues of its functions show. */
 
-/* The rows of a file that has hardly any call frame information: as cfi__read. 0; -ENOENT: the file
- * has call frame information, or other code; -ENOMEM, -EFBIG, -EINTR, or what @row returns. */
+/* Emits the rows of a file with hardly any call frame information, as cfi__read(). Returns 0,
+ * -ENOENT if the file has call frame information or other code, -ENOMEM, -EFBIG, -EINTR, or the
+ * result of @row. */
 int pointer_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx);
 
-/* The rows of the code in @range, of which it is known that its compiler makes a frame before
- * it calls anything, whatever the rest of the file is. */
+/* Emits the rows of the code in @range, whatever the rest of the file is. Its compiler must set up
+ * a frame before each first call. */
 int pointer_rows__range(const struct elf_file *file, const struct code_range *range, cfi_row_fn row,
 			void *ctx);
 
