@@ -10,28 +10,29 @@
 
 struct runtime;
 
-/* What main.c sees of bench/: the command. As the commands of core/cli/cli.h. */
+/* The command, for main.c. As the commands of core/cli/cli.h. */
 int cmd_bench(int argc, char **argv, const struct runtime *const *runtimes);
 
-/* --- what the command is made of: each adds its tables to `result` --- */
+/* --- parts of the command; each adds its tables to @result --- */
 
 struct bench_opts {
-	const struct runtime *const *runtimes; /* all known, NULL-terminated */
-	uint32_t enabled;		       /* bit n: runtimes[n] was asked for */
+	const struct runtime *const *runtimes; /* all runtimes of braid, NULL-terminated */
+	uint32_t enabled;		       /* bit n: runtimes[n] is enabled */
 	uint32_t pid;
 	char *const *command; /* NULL-terminated */
-	double duration_s;    /* 0: the default of each */
-	/* A line on the terminal that says what is being done. */
+	double duration_s;    /* 0: the default of each part */
+	/* Prints a line on the terminal that states the present step. */
 	void (*on_step)(const char *fmt, ...);
 };
 
-/* No target: this machine. */
+/* Measures this machine, for a call without a target. */
 int bench__machine(const struct bench_opts *opts, struct result *result, struct err *err);
-/* -r: bundled workloads of the enabled runtimes that are found here. */
+/* Measures the bundled workloads of the enabled runtimes that are installed (-r). */
 int bench__runtimes(const struct bench_opts *opts, struct result *result, struct err *err);
-/* -- COMMAND: the user's own, run several times. */
+/* Measures the user's command, in several runs (-- COMMAND). */
 int bench__command(const struct bench_opts *opts, struct result *result, struct err *err);
-/* -p PID: how often the probes of a running process are hit, times what a hit costs. */
+/* Counts the hits of the probes of a running process, and multiplies them by the cost of a hit (-p
+ * PID). */
 int bench__process(const struct bench_opts *opts, struct result *result, struct err *err);
 
 #endif

@@ -9,11 +9,11 @@
 #include "core/base/escape.h"
 #include "core/cli/cli.h"
 
-/* `braid bench`: what probes and sampling cost here. */
+/* `braid bench`: the cost of probes and sampling on this machine. */
 
 struct bench_cmd {
 	struct bench_opts bench;
-	struct session_opts target; /* what the parser of -p, -d, -r and COMMAND fills */
+	struct session_opts target; /* set by the parser of -p, -d, -r and COMMAND */
 	uint32_t *pids;
 	bool runtimes; /* -r was given */
 	bool json;
@@ -62,7 +62,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'r':
 		cmd->runtimes = true;
 		return cli__parse_target(key, arg, state, &cmd->target, &cmd->pids);
-	case ARGP_KEY_END: /* no target at all is fine here */
+	case ARGP_KEY_END: /* a target is optional here */
 		if (cmd->target.command && cmd->target.n_pids)
 			cli__misused(state, "give either -p PID or -- COMMAND, or none of them");
 		if (cmd->target.n_pids > 1)

@@ -10,11 +10,11 @@
 #include "bench/observer.h"
 #include "core/base/util.h"
 
-/* `braid bench -- COMMAND`: the command again and again, in turn by itself and observed. */
+/* `braid bench -- COMMAND`: runs the command repeatedly, alternately alone and observed. */
 
-#define WALL_MIN_S   0.05 /* less is lost in the noise of starting anything */
+#define WALL_MIN_S   0.05 /* a shorter time is lost in the noise of a process start */
 #define BUDGET_S     40	  /* if the user sets no limit */
-#define LONG_S	     5	  /* a run of so long is worth too much to be thrown away */
+#define LONG_S	     5	  /* a run of this length or longer is too expensive to discard */
 #define ROUNDS_MIN   3
 #define ROUNDS_MAX   30
 #define REASON_BYTES 500
@@ -36,7 +36,7 @@ struct series {
 	bool off;
 	size_t n;
 	double wall_s[ROUNDS_MAX], cpu_s[ROUNDS_MAX];
-	double own_cpu_s; /* sums, but for memory: the most */
+	double own_cpu_s; /* this and the next fields are sums; memory: the maximum */
 	uint64_t samples, complete, lost, calls, memory_bytes;
 };
 
@@ -45,7 +45,7 @@ struct runs {
 	const struct interrupt *interrupt;
 	struct series series[WAYS_N];
 	size_t n_rounds;
-	char reason[REASON_BYTES]; /* why no calls can be counted; "": they can */
+	char reason[REASON_BYTES]; /* reason why calls cannot be counted; "": they can */
 };
 
 __attribute__((format(printf, 2, 3))) static void step(const struct runs *runs, const char *fmt,
@@ -62,7 +62,7 @@ __attribute__((format(printf, 2, 3))) static void step(const struct runs *runs, 
 
 /* --- one run --- */
 
-/* How it has ended, if not well. */
+/* Returns 0 if the command succeeded, or -ECHILD with the failure in @err. */
 static int check_status(const struct runs *runs, enum way way, int status, struct err *err)
 {
 	const char *name = runs->opts->command[0];
@@ -116,9 +116,9 @@ static void keep(struct series *series, const struct observation *observation)
 	series->memory_bytes = max_of(series->memory_bytes, observation->memory_bytes);
 }
 
-/* --- which ways there are --- */
+/* --- available ways --- */
 
-/* Is any of the runtimes that were met one that may have probes? */
+/* Returns true if a runtime that was found may have probes. */
 static bool may_have_probes(const struct runs *runs, const struct observation *observation)
 {
 	const struct runtime *const *runtimes = runs->opts->runtimes;
@@ -131,7 +131,7 @@ static bool may_have_probes(const struct runs *runs, const struct observation *o
 	return false;
 }
 
-/* Were there any, and if not, why? */
+/* Returns true if there were probes. Otherwise sets runs->reason. */
 static bool had_probes(struct runs *runs, const struct observation *observation)
 {
 	for (size_t i = 0; i < observation->n_sources; i++) {
@@ -147,7 +147,7 @@ static bool had_probes(struct runs *runs, const struct observation *observation)
 	return false;
 }
 
-/* In the first round. */
+/* Turns off ways that are unavailable. Called in the first round. */
 static void evaluate_ways(struct runs *runs, enum way way, const struct observation *observation)
 {
 	if (way == RECORD_99)
@@ -161,7 +161,7 @@ static void evaluate_ways(struct runs *runs, enum way way, const struct observat
 static int run_round(struct runs *runs, struct err *err)
 {
 	step(runs, "round %zu", runs->n_rounds + 1);
-	/* Forth and back, so that what comes first has no advantage. */
+	/* Alternates the order, so that the first way has no advantage. */
 	for (int i = 0; i < WAYS_N; i++) {
 		enum way way = runs->n_rounds % 2 ? WAYS_N - 1 - i : i;
 		struct series *series = &runs->series[way];
@@ -182,7 +182,7 @@ static int run_round(struct runs *runs, struct err *err)
 	return 0;
 }
 
-/* By itself: does it work, and for how long? */
+/* Runs the command alone, to check that it succeeds, and to measure its time. */
 static int first_run(struct runs *runs, struct err *err)
 {
 	struct observation observation;

@@ -6,7 +6,9 @@
 
 #define COVERAGE    0.95
 #define JUDGED_FROM 3
-#define SURE_FROM   6 /* of five values not even the smallest and the largest cover so much */
+#define SURE_FROM                                                                               \
+	6 /* even the interval from the smallest to the largest of five values covers less than \
+	     COVERAGE */
 
 static int compare(const void *a, const void *b)
 {
@@ -15,8 +17,8 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The largest k so that less than k of n values are below the true median, or above it, with a
- * probability of COVERAGE at least; 1 where no k is that sure. */
+/* Returns the largest k so that, with a probability of COVERAGE or more, at least k of @n values
+ * are below the true median and at least k above. Returns 1 if no k reaches COVERAGE. */
 static size_t rank(size_t n)
 {
 	double outside = 2 * pow(0.5, n), term = pow(0.5, n);

@@ -33,7 +33,7 @@ void interrupt__close(struct interrupt *interrupt)
 {
 	struct signalfd_siginfo info;
 
-	/* Else it would end this process when it is no longer blocked. */
+	/* A pending signal would end this process when it is unblocked. */
 	while (read(interrupt->fd, &info, sizeof(info)) == sizeof(info))
 		;
 	close_fd(&interrupt->fd);

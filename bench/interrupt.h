@@ -7,9 +7,9 @@
 
 #include "core/base/err.h"
 
-/* Ctrl-C, to be asked for between two measurements, so that what was measured is shown. */
+/* Ctrl-C, which is checked between two measurements, so that the results so far are shown. */
 struct interrupt {
-	int fd; /* a signalfd: readable once SIGINT has come */
+	int fd; /* a signalfd: readable after SIGINT */
 	sigset_t old;
 };
 

@@ -11,7 +11,7 @@
 #include "bench/sample_costs.h"
 #include "core/base/util.h"
 
-/* `braid bench` without a target: this machine. In under 20 s. */
+/* `braid bench` without a target: measures this machine, in less than 20 s. */
 
 #define ROUNDS	    11
 #define SAMPLING_HZ 4999
@@ -109,7 +109,7 @@ static int add_native(const struct bench_opts *opts, struct result *result, stru
 			struct sample_cost cost;
 
 			if (unwinders[u].unwind == UNWIND_MODE_COPY && depths[d] != 100)
-				continue; /* the copy is most of it */
+				continue; /* the copy is most of the cost */
 			ret = sample_cost__of_native(&sampling, &cost, err);
 			if (!ret)
 				add_cost(result, "native", unwinders[u].name, &sampling, &cost);
@@ -117,7 +117,7 @@ static int add_native(const struct bench_opts *opts, struct result *result, stru
 	return ret;
 }
 
-/* By the interpreter that comes first in PATH. */
+/* Measures with the first interpreter in PATH. */
 static int add_runtime(const struct bench_opts *opts, struct result *result, int i, struct err *err)
 {
 	static const unsigned depths[] = { 10, 500 };

@@ -20,9 +20,9 @@
 #include "core/record/session.h"
 #include "core/target/child.h"
 
-/* What the child reports: when all is attached, and at the end. */
+/* A report of the child: one when all is attached, and one at the end. */
 struct message {
-	int code; /* 0, or why it has failed: `err` */
+	int code; /* 0, or the errno of a failure, with the reason in @err */
 	struct err err;
 	int command_pid;
 	uint64_t start_ns;
@@ -30,10 +30,10 @@ struct message {
 };
 
 struct observer {
-	pid_t pid;		   /* of the child, and of its process group */
-	int fd;			   /* messages */
-	int command_pidfd;	   /* readable when the command has ended; -1: none */
-	uint64_t start_ns, end_ns; /* of the command; end 0: not seen */
+	pid_t pid;		   /* process ID of the child, and its process group */
+	int fd;			   /* receives messages */
+	int command_pidfd;	   /* readable when the command ended; -1: none */
+	uint64_t start_ns, end_ns; /* times of the command; end 0: not seen */
 };
 
 /* ----- in the child ----- */
@@ -55,7 +55,7 @@ static uint64_t resident_bytes(void)
 	return usage.ru_maxrss * 1024ULL;
 }
 
-/* What the kernel holds for BPF maps and programs that this process has open. */
+/* Returns the kernel memory of the BPF maps and programs that this process has open, in bytes. */
 static uint64_t bpf_bytes(void)
 {
 	char line[128];
@@ -134,7 +134,7 @@ static void report(int fd, const struct message *message)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return; /* nobody listens any more */
+			return; /* the parent closed the pipe */
 		from += n;
 		left -= n;
 	}
@@ -190,7 +190,7 @@ static void observe(const struct observer_opts *opts, int fd, struct message *me
 	session__free(session);
 }
 
-/* Until the command has ended, or a signal came. */
+/* Waits until the command ended or a signal arrived. */
 static void wait_for(struct child *child, int *ret_status)
 {
 	int pidfd = syscall(SYS_pidfd_open, child->pid, 0);
@@ -208,7 +208,7 @@ static void wait_for(struct child *child, int *ret_status)
 	close_fd(&polled[1].fd);
 }
 
-/* The command by itself, in the same way as a session starts it. */
+/* Runs the command alone, started in the same way as by a session. */
 static void run_only(const struct observer_opts *opts, int fd, struct message *message)
 {
 	struct child child = CHILD_NONE;
@@ -235,7 +235,7 @@ static void become_leader(pid_t parent)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP); /* sessions end by these */
+	sigaddset(&signals, SIGHUP); /* these signals end sessions */
 	sigaddset(&signals, SIGPIPE);
 	sigprocmask(SIG_SETMASK, &signals, NULL);
 	setpgid(0, 0);
@@ -261,18 +261,18 @@ run_child(const struct observer_opts *opts, int fd, pid_t parent)
 	message.observation.command_cpu_s = cpu_s(RUSAGE_CHILDREN);
 	message.observation.memory_bytes += resident_bytes();
 	report(fd, &message);
-	if (getppid() != parent) /* nobody else ends the command now */
+	if (getppid() != parent) /* the parent is gone and cannot end the command */
 		kill(0, SIGKILL);
 	_exit(0);
 }
 
 /* ----- in the parent ----- */
 
-/* With whatever is left of the command; takes the observer. */
+/* Ends the child and the rest of the command. Frees the observer. */
 static void end(struct observer *observer)
 {
 	kill(-observer->pid, SIGKILL);
-	kill(observer->pid, SIGKILL); /* it may not lead its group yet */
+	kill(observer->pid, SIGKILL); /* the child may not lead its group yet */
 	while (waitpid(observer->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	close_fd(&observer->fd);
@@ -367,7 +367,8 @@ int observer__wait(struct observer *observer, int signal_fd, struct observation 
 		ret = receive(observer, &message, err);
 	if (!ret)
 		*ret_observation = message.observation;
-	/* The session still finishes the recording then; the command has ended before. */
+	/* The session finishes the recording after the command ended, so the duration is that of
+	 * the command. */
 	if (!ret && observer->end_ns)
 		ret_observation->duration_s = (observer->end_ns - observer->start_ns) / 1e9;
 	end(observer);

@@ -14,7 +14,7 @@
 
 #include "core/base/util.h"
 
-#define PATIENCE_MS 10000 /* until it has attached its events */
+#define PATIENCE_MS 10000 /* limit of the time until perf attached its events */
 
 struct peer {
 	pid_t pid;
@@ -31,7 +31,7 @@ run_perf(pid_t target, uint32_t frequency_hz, int control, int answers, pid_t pa
 	snprintf(hz, sizeof(hz), "%u", frequency_hz);
 	snprintf(pid, sizeof(pid), "%d", target);
 	snprintf(pipes, sizeof(pipes), "fd:%d,%d", control, answers);
-	setpgid(0, 0); /* Ctrl-C is not for it */
+	setpgid(0, 0); /* Ctrl-C must not reach perf */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
@@ -46,7 +46,7 @@ run_perf(pid_t target, uint32_t frequency_hz, int control, int answers, pid_t pa
 	_exit(127);
 }
 
-/* Has it enable its events, and waits for its word that it has. */
+/* Enables the events of perf, and waits for its acknowledgement. */
 static int enable(const struct peer *peer, struct err *err)
 {
 	struct pollfd polled = { .fd = peer->answers, .events = POLLIN };

@@ -10,11 +10,11 @@
 /* `perf record -g` on a process, for comparison: a sampler that walks frame pointers. */
 struct peer;
 
-/* Returns when it samples. Its output goes nowhere. -ENOENT: there is no perf in PATH, or it does
- * not work here. It ends with this process. */
+/* Starts perf on process @pid. Returns 0 when perf samples, or -ENOENT if perf is not in PATH or
+ * does not work here. Discards its output. perf ends with this process. */
 int peer__start(pid_t pid, uint32_t frequency_hz, struct peer **ret, struct err *err);
 
-/* Ends and frees it. NULL is fine. */
+/* Ends perf and frees @peer. @peer may be NULL. */
 void peer__stop(struct peer *peer);
 
 #endif

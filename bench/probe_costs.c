@@ -17,13 +17,13 @@
 
 #define ROUNDS_MAX 64
 #define HITS	   1000
-#define NODES	   256 /* of the call tree */
+#define NODES	   256 /* nodes of the call tree */
 #define SHADOWS	   64
 
-/* What the probes of a runtime report: two texts and a line. */
+/* Arguments of a runtime's probes: two texts and a line. */
 static const char file_name[] = "braid-bench.py", function_name[] = "bench";
 
-/* --- what is measured --- */
+/* --- measured code --- */
 
 enum program { NOTHING, PUSH, POP, PUSH_COUNTED, POP_COUNTED, PROGRAMS_N };
 
@@ -42,12 +42,12 @@ enum site {
 
 struct point {
 	enum program program;
-	uint8_t offset; /* in the site's code */
+	uint8_t offset; /* offset in the site's code */
 	bool retprobe;
 };
 
-/* All at places of their own, so that they are attached at once, and each measured in turn:
- * detaching takes the kernel up to a second. */
+/* Each site has its own address, so that all are attached together and measured in turn: detaching
+ * takes the kernel up to a second. */
 /* clang-format off */
 static const struct {
 	trap_site_fn code;
@@ -79,17 +79,18 @@ static const enum site trap_sites[TRAPS_N] = {
 /* clang-format on */
 
 struct bench {
-	struct braid_bpf *small;     /* what has no maps to speak of */
+	struct braid_bpf *small;     /* the programs without notable maps */
 	struct braid_bpf *shadow[2]; /* without and with calls counted */
 	struct bpf_program *programs[PROGRAMS_N];
 	struct probe_links *probes;
-	double base[SITES_N]; /* without probes */
+	double base[SITES_N]; /* cost without probes, in ns */
 	double ns[SITES_N][ROUNDS_MAX];
 };
 
 /* --- the kernel half --- */
 
-/* Three arguments in registers: as bpf/python_probes.bpf.c has it, file, name and line. */
+/* Sets a probe site with three arguments in registers, as in bpf/python_probes.bpf.c: file, name
+ * and line. */
 static int set_site(const struct braid_bpf *skel, uint32_t site)
 {
 	static const uint8_t registers[3] = { PROBE_RDI, PROBE_RSI, PROBE_RDX };
@@ -198,8 +199,8 @@ static double ns_per_hit(enum site site)
 	trap_site_fn code = sites[site].code;
 	double start;
 
-	/* The first hit has the kernel set things up; and BPF programs cannot read a text whose
-	 * page is not mapped yet. */
+	/* The first hit causes setup in the kernel. BPF programs cannot read a text whose page is
+	 * not mapped yet. */
 	(void)*(const volatile char *)file_name;
 	(void)*(const volatile char *)function_name;
 	for (int i = 0; i < HITS / 10; i++)
@@ -221,7 +222,7 @@ static int measure(struct bench *bench, size_t rounds, struct err *err)
 		for (enum site site = 0; site < SITES_N; site++)
 			bench->ns[site][round] = max_of(ns_per_hit(site) - bench->base[site], 0);
 		/* The kernel runs no program at the entry of a function whose return is probed, but
-		 * takes its trap. */
+		 * its trap still has a cost. */
 		bench->ns[SITE_PUSH_RETURN][round] =
 			max_of(bench->ns[SITE_PUSH_RETURN][round] - bench->ns[SITE_PUSH][round], 0);
 	}

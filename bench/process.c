@@ -10,8 +10,9 @@
 #include "probes/probe_process.h"
 #include "probes/probe_walkers.h"
 
-/* `braid bench -p PID`: how often its probes are hit, and what that many hits cost on this machine.
- * docs/reference/bench.md says what that means and what not. */
+/* `braid bench -p PID`: counts the hits of a process's probes, and multiplies them by the cost of a
+ * hit on this machine. docs/reference/bench.md explains the meaning and the limits of the result.
+ */
 
 #define DURATION_S 2.0
 #define ROUNDS	   7
@@ -23,13 +24,13 @@ struct subject {
 	struct procfs_info info;
 	struct probe_walkers walkers;
 	struct probe_process probes;
-	size_t n_wanted; /* rows */
+	size_t n_wanted; /* number of enabled rows */
 	struct probe_costs costs;
 };
 
-/* --- what the process is --- */
+/* --- the process --- */
 
-/* Leaves out the probes of runtimes that were not asked for. */
+/* Leaves out the probes of runtimes that are not enabled. */
 static void choose_rows(struct subject *subject)
 {
 	const struct runtime *const *runtimes = subject->opts->runtimes;
@@ -62,7 +63,7 @@ static int look_at(struct subject *subject, struct err *err)
 	return ret;
 }
 
-/* Is it still there, and still the same? */
+/* Checks that the process still runs and is the same one. */
 static int check_alive(const struct subject *subject, struct err *err)
 {
 	struct procfs_info info;
@@ -76,7 +77,8 @@ static int check_alive(const struct subject *subject, struct err *err)
 
 /* --- counting --- */
 
-/* "python:function__entry, ..."; these names are ours, not the file's. */
+/* Lists the enabled probes, "python:function__entry, ...". These names are braid's, not the file's.
+ */
 static void list_wanted(const struct subject *subject, char ret[LISTED])
 {
 	size_t len = 0;
@@ -91,7 +93,7 @@ static void list_wanted(const struct subject *subject, char ret[LISTED])
 				continue;
 			snprintf(name, sizeof(name), "%s:%s", row->provider, row->want->name);
 			if (strstr(ret, name) || len + strlen(name) + 3 > LISTED)
-				continue; /* it has several sites */
+				continue; /* a probe with several sites, or no space left */
 			len += sprintf(ret + len, "%s%s", len ? ", " : "", name);
 		}
 }
@@ -110,13 +112,13 @@ static int measure(struct subject *subject, struct err *err)
 			       "microsecond",
 			       subject->info.pid, subject->duration_s, names);
 	ret = probe_process__measure(&subject->probes, subject->duration_s, err);
-	/* Whatever its end has led to: that it has ended explains it. */
+	/* The end of the process explains any other error. */
 	return check_alive(subject, err) ? -ESRCH : ret;
 }
 
 /* --- tables --- */
 
-/* CPU seconds in a second. */
+/* Returns the cost in CPU seconds per second. */
 static double cost_of(const struct subject *subject, const struct probe_image *image,
 		      const struct probe_row *row)
 {
@@ -144,7 +146,7 @@ static void add_rows(const struct subject *subject, const struct probe_image *im
 	}
 }
 
-/* Why no calls are seen by probes, and what would help: as `braid probes` reports it. */
+/* Explains why probes do not see calls, and the remedy, as `braid probes` reports it. */
 static void note_ladder(const struct probe_image *image, struct result *result)
 {
 	static const char *const names[] = {
@@ -163,7 +165,7 @@ static void note_ladder(const struct probe_image *image, struct result *result)
 	}
 }
 
-/* What the figures mean, and what they do not. */
+/* Explains the figures and their limits. */
 static void note_meaning(const struct subject *subject, double sum_s, struct result *result)
 {
 	long cpus = max_of(sysconf(_SC_NPROCESSORS_ONLN), 1L);

@@ -14,8 +14,8 @@
 #define GAP 2 /* blanks between columns */
 
 struct cell {
-	char *text; /* for people; NULL: empty. Owned, as the next one */
-	char *json; /* of a number or figure; NULL: `text` is one */
+	char *text; /* text for people; NULL: empty. Owned, as @json */
+	char *json; /* JSON of a number or figure; NULL: @text is a string */
 };
 
 struct notes {
@@ -25,18 +25,18 @@ struct notes {
 
 struct table {
 	char *name, *title;
-	const char *const *columns; /* the caller's: "name" or "name|unit" */
+	const char *const *columns; /* borrowed: "name" or "name|unit" */
 	size_t n_columns;
-	struct cell *cells; /* n_columns to a row */
+	struct cell *cells; /* @n_columns cells per row */
 	size_t n_rows, cap_cells;
-	size_t n_filled; /* of the last row */
+	size_t n_filled; /* filled cells of the last row */
 	struct notes notes;
 };
 
 struct result {
 	struct table *tables;
 	size_t n_tables, cap_tables;
-	struct notes notes; /* above all tables */
+	struct notes notes; /* notes above all tables */
 	bool failed;	    /* out of memory, or more cells than columns */
 };
 
@@ -119,7 +119,7 @@ void result__row(struct result *result)
 	table->n_filled = 0;
 }
 
-/* Takes the texts. */
+/* Adds a cell. Takes ownership of @text and @json. */
 static void add(struct result *result, char *text, char *json)
 {
 	struct table *table = last_table(result);
@@ -164,7 +164,7 @@ void result__empty(struct result *result)
 	add(result, NULL, NULL);
 }
 
-/* JSON has three digits more: the text is rounded for people. */
+/* JSON has three more digits: the text is rounded for people. */
 void result__number(struct result *result, double number, int decimals)
 {
 	if (!isfinite(number))
@@ -262,7 +262,7 @@ static const char *text_of(const struct table *table, size_t row, size_t column)
 	return text ? text : "-";
 }
 
-/* "name, unit" of "name|unit". */
+/* Writes "name, unit" for "name|unit". */
 static void write_heading(const char *column, FILE *out)
 {
 	size_t name = strcspn(column, "|");
@@ -276,7 +276,8 @@ static int heading_width(const char *column)
 	return width_of(column) + !!strchr(column, '|');
 }
 
-/* Columns of numbers are aligned at the right, but for the first one. */
+/* Returns true for a column that is aligned at the right: a column of numbers, except the first
+ * one. */
 static bool is_right(const struct table *table, size_t column)
 {
 	for (size_t row = 0; row < table->n_rows; row++) {
@@ -288,7 +289,7 @@ static bool is_right(const struct table *table, size_t column)
 	return column > 0;
 }
 
-/* `row` -1: the headings. */
+/* Writes a cell; @row -1: the heading. */
 static void write_cell(const struct table *table, ssize_t row, size_t column, FILE *out)
 {
 	bool right = is_right(table, column), last = column + 1 == table->n_columns;
@@ -340,7 +341,7 @@ static void write_json_notes(const struct notes *notes, FILE *out)
 	fputc(']', out);
 }
 
-/* Names and units are literals of ours, without anything to be escaped. */
+/* Writes the columns. Names and units are braid's literals, without characters to escape. */
 static void write_json_columns(const struct table *table, FILE *out)
 {
 	for (size_t i = 0; i < table->n_columns; i++) {

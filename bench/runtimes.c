@@ -30,7 +30,7 @@ static void add_figure(struct result *result, const double *values, size_t n, do
 	result__figure(result, &figure, figure.median >= 1000 ? 0 : 1);
 }
 
-/* What the program pays. */
+/* Adds the table of the program's costs. */
 static void add_costs(const struct ways *ways, struct result *result)
 {
 	static const char *const columns[] = { "under",
@@ -74,7 +74,7 @@ static void add_costs(const struct ways *ways, struct result *result)
 			     n == 1 ? "" : "s");
 }
 
-/* What braid does for that. */
+/* Adds the table of braid's own work. */
 static void add_work(const struct ways *ways, struct result *result)
 {
 	static const char *const columns[] = { "under",	      "braid's CPU|%", "memory|MiB",
@@ -105,7 +105,7 @@ static void add_work(const struct ways *ways, struct result *result)
 	}
 }
 
-/* As many rounds as there is time for. -EINTR only if there is none. */
+/* Runs rounds until the time is used up. Returns -EINTR only if there is no complete round. */
 static int measure(struct ways *ways, double budget_s, const struct interrupt *interrupt,
 		   struct err *err)
 {
@@ -124,7 +124,7 @@ static int measure(struct ways *ways, double budget_s, const struct interrupt *i
 	return ret == -EINTR && ways->n_rounds ? 0 : ret;
 }
 
-/* The first that is in PATH. */
+/* Measures the first interpreter in PATH. */
 static int bench_runtime(const struct bench_opts *opts, unsigned runtime,
 			 const struct interrupt *interrupt, struct result *result, struct err *err)
 {

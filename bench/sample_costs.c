@@ -12,13 +12,12 @@
 #include "bench/observer.h"
 #include "core/base/util.h"
 
-/* The sampler's time for a tick in a task that is not profiled, ns: `braid bench` itself shows the
- * order of it as that of an empty program. */
+/* The sampler's time for a tick in a task that is not profiled, in ns. The cost of an empty program
+ * in `braid bench` confirms its magnitude. */
 #define OTHER_TICK_NS 60
 
-/* A chain of `depth` calls with unwind tables and frame pointers, ended by `thousands` of
- * additions.
- */
+/* Runs a chain of @depth calls with unwind tables and frame pointers, and @thousands * 1000
+ * additions at its end. */
 void bench_spin(uint64_t depth, uint64_t thousands);
 asm(".pushsection .text\n.balign 16\n.globl bench_spin\n.type bench_spin,@function\n"
     "bench_spin:\n.cfi_startproc\n"

@@ -5,7 +5,7 @@
 #include "bench/workload.h"
 #include "core/record/session.h"
 
-/* What one sample costs, by depth of the stack. */
+/* The cost of one sample, by depth of the stack. */
 
 struct sample_cost_opts {
 	const struct runtime *const *runtimes;
@@ -13,17 +13,18 @@ struct sample_cost_opts {
 	enum unwind_mode unwind;
 	uint32_t frequency_hz;
 	double duration_s;
-	unsigned depth; /* of calls */
+	unsigned depth; /* depth of the calls */
 };
 
 struct sample_cost {
-	double kernel_ns; /* in BPF, per sample */
-	double user_ns;	  /* of braid's CPU time, per sample */
+	double kernel_ns; /* time in BPF per sample */
+	double user_ns;	  /* braid's CPU time per sample */
 	uint64_t samples;
 };
 
-/* Of a process of braid's own, in native calls; and of an interpreter that was found here, in calls
- * of a function of its language. The kernel's BPF statistics are on meanwhile. */
+/* Measure the cost: of_native() in a process of braid's own, in native calls; of_interpreter() in
+ * an installed interpreter, in calls of a function of its language. Both turn the kernel's BPF
+ * statistics on meanwhile. */
 int sample_cost__of_native(const struct sample_cost_opts *opts, struct sample_cost *ret,
 			   struct err *err);
 int sample_cost__of_interpreter(const struct sample_cost_opts *opts, const struct interpreter *of,

@@ -11,15 +11,16 @@
 #include "bench/peer.h"
 #include "core/base/util.h"
 
-#define TARGET_NS      60e6 /* one measurement */
-#define WARM_UP_PART   8    /* of it, beforehand */
-#define WARM_UPS_MAX   60
-#define WARM_UPS_STALE 12 /* so many in a row that were no faster: compilers are done */
-#define FASTER	       0.95
+#define TARGET_NS    60e6 /* one measurement */
+#define WARM_UP_PART 8	  /* 1/8 of a measurement precedes it */
+#define WARM_UPS_MAX 60
+#define WARM_UPS_STALE \
+	12 /* after this many consecutive runs that were not faster, compilers are done */
+#define FASTER 0.95
 
 static const struct {
 	const char *text;
-	bool observed; /* by a session */
+	bool observed; /* observed by a session */
 	enum runtime_source source;
 	unsigned hz;
 } infos[WAYS_N] = {
@@ -35,7 +36,7 @@ const char *way__text(enum way way)
 	return infos[way].text;
 }
 
-/* Each sentence once. */
+/* Adds a note, unless the same note exists. */
 __attribute__((format(printf, 2, 3))) static void note(struct ways *ways, const char *fmt, ...)
 {
 	va_list args;
@@ -72,8 +73,8 @@ static int observe(const struct ways *ways, enum way way, struct observer **ret,
 
 /* --- beginning and end --- */
 
-/* More and more of it, until it takes its time. `ret_n`, `ret_ns`: the last and longest; adds all
- * calls to `calls`. */
+/* Runs @task with growing counts, until a run takes half of TARGET_NS. *@ret_n and *@ret_ns are
+ * those of the last and longest run. Adds all calls to *@calls. */
 static int grow(struct workload *workload, enum workload_task task, uint64_t *ret_n, double *ret_ns,
 		uint64_t *calls, struct err *err)
 {
@@ -108,7 +109,7 @@ static int warm_up(struct workload *workload, struct err *err)
 	return 0;
 }
 
-/* Has the observer found frames of this runtime? Else the way is off, and a note says why. */
+/* Turns the way off if the observer found no frames of this runtime, and notes the reason. */
 static void evaluate(struct ways *ways, enum way way, const struct observation *observation)
 {
 	const char *name = ways->opts->runtimes[ways->runtime]->name;
@@ -123,7 +124,7 @@ static void evaluate(struct ways *ways, enum way way, const struct observation *
 		     source->reason);
 }
 
-/* Attaches for a moment, to see whether there are probes. */
+/* Attaches for a moment, to check whether there are probes. */
 static int try_calls(struct ways *ways, struct err *err)
 {
 	struct observation observation;
@@ -201,7 +202,7 @@ void ways__close(struct ways *ways)
 
 /* --- one round --- */
 
-/* The first time it also finds out how often takes long enough. */
+/* Measures a task. The first call also finds the count that takes long enough. */
 static int measure_task(struct ways *ways, enum way way, enum workload_task task, struct err *err)
 {
 	struct workload *workload = workload_of(ways, way);
@@ -227,7 +228,8 @@ static int measure_task(struct ways *ways, enum way way, enum workload_task task
 	return ret;
 }
 
-/* One that has waited finds its caches cold, and its compilers may have work left. */
+/* Warms up a workload that was waiting: its caches are cold, and its compilers may have work left.
+ */
 static int wake(struct ways *ways, enum way way, struct err *err)
 {
 	struct workload *workload = workload_of(ways, way);
@@ -296,7 +298,7 @@ int ways__round(struct ways *ways, const struct interrupt *interrupt, struct err
 {
 	ways->opts->on_step("%s %s: round %zu", ways->interpreter->runtime,
 			    ways->interpreter->version, ways->n_rounds + 1);
-	/* Forth and back, so that what comes first has no advantage. */
+	/* Alternates the order, so that the first way has no advantage. */
 	for (int i = 0; i < WAYS_N; i++) {
 		enum way way = ways->n_rounds % 2 ? WAYS_N - 1 - i : i;
 		int ret = 0;

@@ -26,9 +26,9 @@ extern const char asset_Workload_java_start[], asset_Workload_java_end[];
 
 struct kind {
 	const char *runtime;
-	const char *program;		      /* looked for in PATH */
-	const char *beside;		      /* needed in the program's directory; NULL: nothing */
-	const char *lacks;		      /* the sentence's end if that is not there */
+	const char *program; /* searched in PATH */
+	const char *beside;  /* file required in the program's directory; NULL: none */
+	const char *lacks;   /* end of the message if that file is missing */
 	const char *arguments[ARGUMENTS_MAX]; /* "%s": the workload's text, "%f": a file of it */
 	const char *start, *end;
 };
@@ -78,9 +78,10 @@ static const struct kind *find_kind(const char *runtime)
 	return NULL;
 }
 
-/* --- running one --- */
+/* --- running a workload --- */
 
-/* The text as a file without a name: nothing is left behind. Inherited by the program. */
+/* Returns a file without a name with the workload's text, so that no file remains, or -1. The
+ * program inherits it. */
 static int text_file(const struct kind *kind)
 {
 	int fd = memfd_create("workload", 0);
@@ -106,7 +107,7 @@ static void __attribute__((noreturn)) run_program(const char *program, const str
 				   : !strcmp(argument, "%f") ? file
 							     : argument;
 	}
-	setpgid(0, 0); /* Ctrl-C is not for it */
+	setpgid(0, 0); /* Ctrl-C must not reach the workload */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
@@ -119,7 +120,7 @@ static void __attribute__((noreturn)) run_program(const char *program, const str
 	_exit(127);
 }
 
-/* A line of the answer, without its end. */
+/* Reads a line of the answer, without its end. */
 static int read_line(struct workload *workload, struct err *err)
 {
 	size_t n = 0;
@@ -243,9 +244,9 @@ int workload__deepen(struct workload *workload, unsigned depth, struct err *err)
 	return ask(workload, "deep", depth, &ns, &calls, err);
 }
 
-/* --- finding one --- */
+/* --- finding an interpreter --- */
 
-/* A JRE cannot run a source file. */
+/* Checks that the required file is there: a JRE cannot run a source file. */
 static int check_complete(const struct kind *kind, const char *path, struct err *err)
 {
 	char real[PATH_MAX], beside[PATH_MAX + 32];
@@ -258,7 +259,7 @@ static int check_complete(const struct kind *kind, const char *path, struct err 
 	return access(beside, X_OK) ? err__set(err, -ENOTSUP, "%s %s", path, kind->lacks) : 0;
 }
 
-/* Starts it once, to see what it is: a shim starts another program. */
+/* Starts the program once, to get its version and its real path: a shim starts another program. */
 static int look_at(const struct kind *kind, const char *path, struct interpreter *ret_interpreter,
 		   struct err *err)
 {

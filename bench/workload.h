@@ -9,40 +9,41 @@
 #include "core/base/err.h"
 #include "runtimes/runtime.h"
 
-/* The programs that are bundled for measuring runtimes (bench/assets/): each does nothing but
- * calls, or ordinary work, as much of it as it is asked for, and says how much CPU time that took.
- */
+/* The programs that are bundled for measuring runtimes (bench/assets/). Each runs only calls, or
+ * ordinary work, in the requested amount, and reports the CPU time. */
 
-#define WORKLOAD_CALLEE "callee" /* what the name of the function that is called ends with */
+#define WORKLOAD_CALLEE "callee" /* end of the name of the called function */
 
-/* One that is found on this machine. */
+/* an interpreter that is installed on this machine */
 struct interpreter {
-	const char *runtime; /* its name */
-	char program[256];   /* a path */
+	const char *runtime; /* name of the runtime */
+	char program[256];   /* path */
 	char version[32];
 };
 
-/* The first of this runtime in PATH that can run its workload. -ENOENT, -ENOTSUP. */
+/* Finds the first interpreter of this runtime in PATH that can run its workload. Returns 0, -ENOENT
+ * or -ENOTSUP. */
 int workload__find(const char *runtime, struct interpreter *ret, struct err *err);
 
 enum workload_task { WORKLOAD_CALLS, WORKLOAD_ORDINARY, WORKLOAD_TASKS_N };
 
-/* A running one. It ends with this process, however that ends. */
+/* A running workload. It ends with this process, however this process ends. */
 struct workload;
 
-/* `prepare`: as the runtime has a command prepared for probes (NULL: as it is). -ENOTSUP if it does
- * not start. */
+/* Starts a workload. @prepare: the runtime that prepares the command for probes; NULL: unprepared.
+ * Returns 0, or -ENOTSUP if it does not start. */
 int workload__start(const struct interpreter *interpreter, const struct runtime *prepare,
 		    struct workload **ret, struct err *err);
 void workload__stop(struct workload *workload); /* NULL is fine */
 pid_t workload__pid(const struct workload *workload);
 
-/* Does it `n` times. `ret_ns`: CPU time of all; `ret_calls`: of functions of its own. -EPIPE when
- * it has ended, -ETIMEDOUT. */
+/* Runs @task @n times. *@ret_ns is the CPU time of all runs; *@ret_calls is the number of calls of
+ * the workload's own functions. Returns 0, -EPIPE if the workload ended, or -ETIMEDOUT. */
 int workload__run(struct workload *workload, enum workload_task task, uint64_t n, double *ret_ns,
 		  uint64_t *ret_calls, struct err *err);
 
-/* Has it use a CPU in `depth` calls of a function of its own, from now on and for ever. */
+/* Makes the workload use a CPU in @depth nested calls of its own function, from now on, without an
+ * end. */
 int workload__deepen(struct workload *workload, unsigned depth, struct err *err);
 
 #endif
