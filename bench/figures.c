@@ -6,9 +6,7 @@
 
 #define COVERAGE    0.95
 #define JUDGED_FROM 3
-#define SURE_FROM                                                                               \
-	6 /* even the interval from the smallest to the largest of five values covers less than \
-	     COVERAGE */
+#define SURE_FROM   6 /* the whole interval of five values covers less than COVERAGE */
 
 static int compare(const void *a, const void *b)
 {
@@ -17,8 +15,9 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Returns the largest k so that, with a probability of COVERAGE or more, at least k of @n values
- * are below the true median and at least k above. Returns 1 if no k reaches COVERAGE. */
+/* Returns the rank k of the interval's ends: with a probability of COVERAGE or more, at least k of
+ * @n values are below the true median and at least k above. It is the largest such k, or 1 if no k
+ * reaches COVERAGE. */
 static size_t rank(size_t n)
 {
 	double outside = 2 * pow(0.5, n), term = pow(0.5, n);

@@ -39,15 +39,14 @@ struct observed_source {
 struct observation {
 	double duration_s; /* wall time; for a command from its entry point to its end */
 	uint64_t samples, complete, lost;
-	uint64_t calls;	  /* counted calls, with RUNTIME_SOURCE_CALLS */
-	double run_cpu_s; /* braid's own CPU time while the target ran */
-	double own_cpu_s; /* braid's own CPU time, from beginning to end */
-	uint64_t sampler_runs,
-		sampler_ns; /* runs and time of the kernel half's program; 0: no BPF statistics */
-	uint64_t memory_bytes; /* braid's own memory: maximum resident, plus BPF maps */
+	uint64_t calls;			   /* counted calls, with RUNTIME_SOURCE_CALLS */
+	double run_cpu_s;		   /* braid's own CPU time while the target ran */
+	double own_cpu_s;		   /* braid's own CPU time, from beginning to end */
+	uint64_t sampler_runs, sampler_ns; /* kernel half's program; 0: no BPF statistics */
+	uint64_t memory_bytes;		   /* braid's own memory: maximum resident, plus BPF maps */
 	struct observed_source sources[OBSERVED_SOURCES_MAX]; /* each once */
 	size_t n_sources;
-	/* CPU time of a command that ended, with the children that it waited for. */
+	/* Results of a command that ended. CPU time includes the children that it waited for. */
 	double command_cpu_s;
 	int command_status; /* as from wait() */
 };

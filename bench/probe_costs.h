@@ -16,8 +16,7 @@ struct probe_costs {
 	/* The USDT pair with the programs of the shadow stack, for three arguments in registers
 	 * (bpf/python_probes.bpf.c). @calls: they also count and time the call. */
 	struct figure shadow, calls;
-	struct figure shadow_ratio,
-		calls_ratio; /* relative to the empty programs of the same round */
+	struct figure shadow_ratio, calls_ratio; /* over the empty programs of the same round */
 };
 
 /* Measures the costs. @rounds must be at least 6 for intervals. Returns 0, -EPERM or another

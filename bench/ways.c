@@ -11,12 +11,11 @@
 #include "bench/peer.h"
 #include "core/base/util.h"
 
-#define TARGET_NS    60e6 /* one measurement */
-#define WARM_UP_PART 8	  /* 1/8 of a measurement precedes it */
-#define WARM_UPS_MAX 60
-#define WARM_UPS_STALE \
-	12 /* after this many consecutive runs that were not faster, compilers are done */
-#define FASTER 0.95
+#define TARGET_NS      60e6 /* one measurement */
+#define WARM_UP_PART   8    /* 1/8 of a measurement precedes it */
+#define WARM_UPS_MAX   60
+#define WARM_UPS_STALE 12 /* this many runs in a row that were not faster: compilers are done */
+#define FASTER	       0.95
 
 static const struct {
 	const char *text;

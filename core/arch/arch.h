@@ -73,7 +73,7 @@ const struct arch *arch__of_machine(unsigned machine);
 const char *arch__describe(unsigned machine);
 
 /* Reads a thread's registers and IDs from NT_PRSTATUS, whose layout is the same on all 64-bit
- * machines but for the number of words in @regs. Returns false if @size is too small. */
+ * machines, except for the number of words in @regs. Returns false if @size is too small. */
 bool arch__read_status(const void *desc, size_t size, struct arch_thread *ret, uint64_t *regs,
 		       size_t n_regs);
 

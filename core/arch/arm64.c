@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* arm64 as far as its files, core files and frame descriptions. No kernel half is built for it. */
+/* arm64: its files, core files and frame descriptions. No kernel half is built for it. */
 #include <elf.h>
 #include <string.h>
 

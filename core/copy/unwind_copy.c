@@ -48,7 +48,7 @@ struct unwind_copy {
 	const struct unwind_copy_input *input;
 	uint64_t regs[UNWIND_REGS];
 	unsigned int n_reads;
-	bool no_image;		/* the last step failed because the code lies in no image */
+	bool no_image;		/* the last step failed because no image contains the code */
 	unsigned int n_lowered; /* steps to a lower stack */
 	bool no_memory;
 };

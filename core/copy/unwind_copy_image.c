@@ -19,7 +19,7 @@
 #define N_SECTIONS     2
 #define RETURN_ADDRESS 16	  /* DWARF's number for x86-64 */
 #define TEXT_BYTES_MAX (1U << 30) /* so that positions fit 32 bits */
-#define WORD_BYTES     8	  /* libunwind reads whole words: spare bytes behind each record */
+#define WORD_BYTES     8 /* bytes; libunwind reads whole words, so spare bytes follow each record */
 
 struct unwind_fde {
 	uint64_t start, end; /* link-time addresses */
@@ -38,7 +38,7 @@ struct unwind_section {
 struct cie {
 	Dwarf_CIE raw;
 	uint8_t encoding; /* DW_EH_PE_* of the addresses in its users */
-	bool sized;	  /* its users have augmentation data with a size in front */
+	bool sized;	  /* its users have a size before their augmentation data */
 	bool signal;
 };
 
@@ -137,8 +137,7 @@ static int add_fde(struct unwind_section *section, const struct cie *cie, uint64
 static int read_section(const struct unwind_image *image, struct unwind_section *section)
 {
 	Dwarf_Off offset = 0, next = 0;
-	uint64_t cie_offset =
-		UINT64_MAX; /* offset of @cie, which most entries share with their neighbour */
+	uint64_t cie_offset = UINT64_MAX; /* @cie's; most entries share it with their neighbour */
 	bool cie_known = false;
 	uint64_t n = 0;
 	Dwarf_CFI_Entry entry;

@@ -19,12 +19,11 @@ struct unwind_text {	/* bytes that libunwind reads; a zeroed one is empty */
 struct unwind_section;
 
 struct unwind_image {
-	const struct elf_file *file; /* borrowed */
-	uint64_t bias;		     /* address = link-time address + bias */
-	uint64_t start, end;	     /* addresses; everything between counts as this image */
-	uint64_t own_start,
-		own_end; /* addresses of code that libunwind must not leave; equal: none */
-	bool mapped;	 /* false: not used since unwind_copy__flush() */
+	const struct elf_file *file;	 /* borrowed */
+	uint64_t bias;			 /* address = link-time address + bias */
+	uint64_t start, end;		 /* addresses; everything between counts as this image */
+	uint64_t own_start, own_end;	 /* code that libunwind must not leave; equal: none */
+	bool mapped;			 /* false: not used since unwind_copy__flush() */
 	struct unwind_section *sections; /* owned: .eh_frame, .debug_frame */
 };
 

@@ -94,8 +94,8 @@ static int compare_offset(const void *key, const void *cie)
 	return a < b ? -1 : a > b;
 }
 
-/* Returns the common entry at @offset. NULL: there is none before its users, where all producers
- * write it. */
+/* Returns the common entry at @offset. NULL: the entry does not precede its users, although all
+ * producers write it there. */
 static const struct cfi_cie *find_cie(const struct cfi_entries *entries,
 				      const struct section *section, uint64_t offset)
 {

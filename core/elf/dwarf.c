@@ -28,8 +28,7 @@
 /* Limit of steps over debug information per file; all of libpython3.11 takes about 700,000. */
 #define WORK_MAX (1ULL << 28)
 
-/* libdw reads the whole line program of a unit, and skips whole entries, in one call that cannot be
- * interrupted. */
+/* libdw reads the whole line program of a unit, and skips whole entries, in one call. */
 #define LINE_BYTES_MAX (2ULL << 20)
 #define UNIT_BYTES_MAX (32ULL << 20)
 

@@ -294,7 +294,7 @@ static int64_t write_parts(int fd, struct parts *parts, int type)
 	return rc ? rc : (int64_t)(at + n * sizeof(*shdrs));
 }
 
-/* Makes the memory file. Returns its descriptor, or a negative errno. */
+/* Creates the memory file. Returns its descriptor, or a negative errno. */
 static int make_file(const struct elf_file *image, struct parts *parts, uint64_t *ret_bytes)
 {
 	const struct part *info = &parts->part[PART_INFO], *abbrev = &parts->part[PART_ABBREV];

@@ -64,7 +64,7 @@ static int add_piece(struct dwarf_unit *unit, uint64_t start, uint64_t end, uint
 	return 0;
 }
 
-/* Adds a node. Returns its number, or @parent if the entry has no code (no frame can refer to it
+/* Adds a node. Returns its number, or @parent if the entry has no code (nothing refers to the entry
  * then) or memory is exhausted. */
 static uint32_t add_node(struct walk *walk, Dwarf_Die *die, bool inlined, uint32_t parent)
 {
@@ -75,7 +75,7 @@ static uint32_t add_node(struct walk *walk, Dwarf_Die *die, bool inlined, uint32
 	bool any = false;
 
 	while (spend(walk) && (at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
-		/* Code that the linker dropped is left at address 0. */
+		/* Code that the linker dropped has address 0. */
 		if (!start || start >= end)
 			continue;
 		any = true;

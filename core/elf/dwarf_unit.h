@@ -57,8 +57,7 @@ const char *dwarf_unit__name(struct dwarf_unit *unit, uint32_t node);
 void dwarf_unit__call_site(struct dwarf_unit *unit, uint32_t node, const char **ret_file,
 			   uint32_t *ret_line);
 
-uint64_t
-dwarf_unit__bytes(const struct dwarf_unit *unit); /* Returns the memory of the unit, in bytes. */
+uint64_t dwarf_unit__bytes(const struct dwarf_unit *unit); /* bytes of memory */
 
 /* Frees the loaded functions. The unit itself remains. Idempotent. */
 void dwarf_unit__done(struct dwarf_unit *unit);

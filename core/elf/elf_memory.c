@@ -48,8 +48,7 @@ static int check_segments(struct headers *headers)
 		    phdr->p_filesz > phdr->p_memsz)
 			return -EBADMSG;
 		headers->size = max_of(headers->size, phdr->p_offset + phdr->p_filesz);
-		if (phdr->p_offset < PAGE_BYTES &&
-		    !found) { /* the segment begins with the ELF header */
+		if (phdr->p_offset < PAGE_BYTES && !found) { /* contains the header */
 			headers->bias -= phdr->p_vaddr - phdr->p_offset;
 			found = true;
 		}

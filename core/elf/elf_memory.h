@@ -11,7 +11,7 @@
  * treated as a file's contents. The copy has the contents of PT_LOAD segments. Section headers are
  * generated from program headers (core/elf/elf_made.h), so .symtab and DWARF are missing. */
 
-/* Copies @size bytes at @address. Returns false if not all of them can be read. */
+/* Copies @size bytes at @address. Returns false if any of them is unreadable. */
 typedef bool (*elf_memory_fn)(void *ctx, uint64_t address, void *to, size_t size);
 
 struct elf_memory {

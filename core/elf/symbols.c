@@ -32,9 +32,8 @@ struct symbols {
 	struct symtab symtab, plt;		  /* borrow their names from the three files */
 	struct dwarf *dwarf;			  /* NULL: none; borrows one of the files */
 	struct dwarf_files split;
-	struct range_map functions; /* from call frame information */
-	struct function_range
-		*ranges; /* functions; the values of @functions are indexes of this array */
+	struct range_map functions;    /* from call frame information */
+	struct function_range *ranges; /* the values of @functions are indexes of it */
 	size_t n_ranges, cap_ranges;
 	bool functions_read;
 };

@@ -33,8 +33,7 @@ struct symtab {
  * Returns their number, or -ENOMEM, -EFBIG, -EINTR. */
 int symtab__add_section(struct symtab *symtab, const struct elf_file *file, const char *section);
 
-int symtab__add(struct symtab *symtab,
-		const struct symbol *symbol); /* Copies @symbol. Returns 0 or as above. */
+int symtab__add(struct symtab *symtab, const struct symbol *symbol); /* copies @symbol; as above */
 
 /* Sorts the table and drops aliases. Must be called once, after the last add and before the first
  * find. Selects from several names for one address in this order: with a size, global before weak

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* libdebuginfod runs in a helper process. A request may take as long as a server likes, and
- * libdebuginfod is the only part of braid that uses the network. The helper therefore has no data
- * and no descriptors of braid's. An answer is a descriptor of the file in the cache of
- * libdebuginfod. */
+ * libdebuginfod uses the network. The helper therefore has no data and no descriptors of braid's.
+ * An answer is a descriptor of the file in the cache of libdebuginfod. */
 #include "core/fetch/debuginfod.h"
 
 #include <dlfcn.h>
@@ -75,8 +74,9 @@ static int on_progress(void *client, long done, long size)
 	return poll(&polled, 1, 0) > 0 && polled.revents & (POLLHUP | POLLERR);
 }
 
-/* libdebuginfod compares DEBUGINFOD_MAXSIZE with the size that the server states. A body without a
- * stated size, or one that is inflated on arrival, is limited by the kernel. */
+/* Limits the size of a file. libdebuginfod compares DEBUGINFOD_MAXSIZE with the size that the
+ * server states. RLIMIT_FSIZE limits a body without a stated size, or one that is inflated on
+ * arrival. */
 static void limit_file(void)
 {
 	const char *text = getenv("DEBUGINFOD_MAXSIZE");

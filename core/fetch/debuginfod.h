@@ -12,9 +12,8 @@
  * too long. All requests of a run together have 30 seconds. After a timeout no further request is
  * sent. */
 
-struct debuginfod_wait { /* limit of the wait for one debug file */
-	bool (*cancelled)(
-		void *ctx); /* true: stop waiting; NULL: wait until the 30 seconds are over */
+struct debuginfod_wait {	      /* limit of the wait for one debug file */
+	bool (*cancelled)(void *ctx); /* NULL: wait until the 30 seconds are over */
 	void *ctx;
 };
 

@@ -35,8 +35,7 @@ struct code_flow {
 /* Prepares the flow. The caller must have set @file, @ranges, @steps and @guarded, and owns the
  * ranges and the steps. Returns 0, -ENOMEM, -EFBIG or -EINTR. */
 int code_flow__init(struct code_flow *flow);
-void code_flow__done(
-	struct code_flow *flow); /* Frees all except the steps and the ranges. Idempotent. */
+void code_flow__done(struct code_flow *flow); /* idempotent; leaves the steps */
 
 /* Follows all control flow from the step @at, whose state is @state. Returns true if the states of
  * the reached steps are accepted; otherwise no state has changed. @named: a function is proven to

@@ -21,8 +21,7 @@ struct code_range { /* link-time addresses */
 struct code_ranges {
 	struct code_range *list; /* owned; ascending */
 	size_t n, cap;
-	struct code_range
-		*described; /* owned; functions with a frame description, sorted by start */
+	struct code_range *described; /* owned; functions with a frame description, by start */
 	size_t n_described;
 	bool later; /* the code is too large to be read at once */
 	bool named; /* code of a file without call frame information, or of a library linked into a

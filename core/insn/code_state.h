@@ -32,8 +32,7 @@ struct code_state {
 
 #define CODE_GONE 1 /* special distance: overwritten, and the caller's value is lost */
 
-void code_state__enter(
-	struct code_state *state); /* Sets the state of a function's first instruction. */
+void code_state__enter(struct code_state *state); /* at a function's start */
 
 /* Advances @state over the instruction @step. In the psABI, rbp 0 marks the outermost frame. That
  * does not count in @guarded code (core/insn/code_rows.c). */

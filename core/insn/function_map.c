@@ -11,8 +11,7 @@
 #include "core/elf/elf_section.h"
 #include "core/elf/elf_symbols.h"
 
-#define EXTENTS_BACK \
-	8 /* extents that may lie between the start of an extent and an address in it */
+#define EXTENTS_BACK 8 /* extents between the start of an extent and an address in it */
 
 struct function_map {
 	const struct elf_file *file;

@@ -13,8 +13,8 @@
  * result of @row. */
 int pointer_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx);
 
-/* Emits the rows of the code in @range, whatever the rest of the file is. Its compiler must set up
- * a frame before each first call. */
+/* Emits the rows of the code in @range, whatever the rest of the file is. The compiler of that code
+ * must set up a frame before any call. */
 int pointer_rows__range(const struct elf_file *file, const struct code_range *range, cfi_row_fn row,
 			void *ctx);
 

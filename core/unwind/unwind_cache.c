@@ -370,8 +370,7 @@ int unwind_cache__trim(const char *dir, uint64_t max_bytes)
  * takes a system call for each file. */
 static void keep_bounded(const char *dir, uint64_t stored_bytes)
 {
-	static uint64_t since_trim =
-		TRIM_EVERY_BYTES; /* the first call trims, as the cache may be full already */
+	static uint64_t since_trim = TRIM_EVERY_BYTES; /* the cache may be full at the first call */
 
 	since_trim += stored_bytes;
 	if (since_trim < TRIM_EVERY_BYTES)

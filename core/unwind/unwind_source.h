@@ -35,8 +35,7 @@ void unwind_source__done(struct unwind_source *source); /* idempotent; a zeroed 
  * not, or another negative errno. */
 int unwind_source__compare(const struct unwind_source *source, int fd);
 
-int unwind_source__write(const struct unwind_source *source,
-			 int fd); /* Returns 0 or a negative errno. */
+int unwind_source__write(const struct unwind_source *source, int fd); /* 0 or a negative errno */
 
 /* Read or write exactly @len bytes. Return 0, -EBADMSG at the end of the file, or another negative
  * errno. */

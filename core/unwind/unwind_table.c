@@ -194,7 +194,7 @@ static int assemble(const struct builder *b, struct unwind_table *ret)
 	return 0;
 }
 
-/* Emits all rows of the file that have a description, in order. Returns 0 or a negative errno. */
+/* Emits all rows except those of frame pointers, in order. Returns 0 or a negative errno. */
 static int read_described(const struct elf_file *file, unwind_rows_fn rows, bool all,
 			  struct builder *b, cfi_row_fn row, void *ctx, struct err *err)
 {

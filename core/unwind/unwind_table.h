@@ -45,11 +45,12 @@ int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 
 /* As unwind_table__build(), with two differences. @pointers (NULL or empty: none) is a function of
  * the file without call frame information that maintains frame pointers, as its runtime reports.
- * Most rules from machine code are deferred: rows of the kind UNWIND_LATER are in their place.
- * Uses a table in @dir (NULL: no cache) that was made from the same source. Stores a newly built
- * table there. Images without build-id, and memory images, are never cached. A cache file that is
- * corrupt, truncated, of another version or made from another file is rebuilt and replaced. An
- * unwritable directory costs the cache, not the recording. Several processes may call this at once.
+ * The rules of a large amount of machine code are deferred: rows of the kind UNWIND_LATER are in
+ * their place. Uses a table in @dir (NULL: no cache) that was made from the same source. Stores a
+ * newly built table there. Images without build-id, and memory images, are never cached. A cache
+ * file that is corrupt, truncated, of another version or made from another file is rebuilt and
+ * replaced. An unwritable directory costs the cache, not the recording. Several processes may call
+ * this at once.
  */
 int unwind_table__get(const struct elf_file *file, const char *dir,
 		      const struct code_range *pointers, struct unwind_table *ret, struct err *err);
