@@ -5,8 +5,8 @@
 #include "bpf/alloc_window.bpf.h"
 #include "bpf/outstanding.bpf.h"
 
-/* The event alloc: functions that allocate, and what is mapped without a file behind it, sampled by
- * bytes (bpf/alloc.h). A call that is not sampled only counts its thread's bytes down. */
+/* The event alloc: functions that allocate, and mappings without a file, sampled by bytes
+ * (bpf/alloc.h). A call without a sample only counts its thread's bytes down. */
 
 #define SYSCALL_MMAP   9
 #define SYSCALL_BRK    12
@@ -14,15 +14,15 @@
 
 #define MAP_ANONYMOUS 0x20
 #define PROT_WRITE    2
-#define ERRORS_FIRST  (~0ULL - 4094) /* a system call returns errors as -4095 to -1 */
+#define ERRORS_FIRST  (~0ULL - 4094) /* system calls return errors as -4095 to -1 */
 
 struct alloc_thread {
-	__u64 left;	   /* bytes until the next one that is sampled, */
-	__u64 mapped_left; /* and of what is mapped */
+	__u64 left;	   /* bytes until the next sampled one of calls, */
+	__u64 mapped_left; /* and of mappings */
 	struct alloc_outer outer;
-	struct pt_regs regs; /* of a system call: too large for the stack */
-	__u64 brk; /* before the system call of that name that the thread is in; 0: none */
-	struct alloc_turn turn; /* in the window that is open */
+	struct pt_regs regs;	/* registers of a system call; too large for the BPF stack */
+	__u64 brk;		/* value before the thread's current brk(); 0: none */
+	struct alloc_turn turn; /* state in the open window */
 };
 
 struct {
@@ -44,7 +44,8 @@ static __always_inline __u64 alloc_period(void)
 	return alloc_window.windows && period < asked ? period : asked;
 }
 
-/* NULL: the thread is none of a target, or there is no memory, which is counted. */
+/* Returns the state of @task, or NULL. The thread belongs to no target then, or memory is short,
+ * which is counted. */
 static __always_inline struct alloc_thread *alloc_thread_of(struct task_struct *task)
 {
 	struct alloc_thread *thread = bpf_task_storage_get(&alloc_threads, task, 0, 0);
@@ -70,8 +71,8 @@ static __always_inline struct alloc_thread *alloc_thread(void)
 	return alloc_thread_of(bpf_get_current_task_btf());
 }
 
-/* The bytes that it stands for; 0: it is not sampled. `ret_left`: bytes until the next one that is.
- */
+/* Returns the bytes that an allocation of @bytes represents; 0: it is not sampled. *ret_left is the
+ * number of bytes until the next sampled one. */
 static __always_inline __u64 alloc_value(__u64 *ret_left, __u64 bytes, __u64 period)
 {
 	if (bytes - 1 >= ALLOC_BYTES_MAX)
@@ -86,7 +87,7 @@ static __always_inline __u64 alloc_value(__u64 *ret_left, __u64 bytes, __u64 per
 	return alloc__weight(bytes, period);
 }
 
-/* While calls are watched in windows: is this one counted? */
+/* Returns 1 if a call counts while calls are watched in windows. */
 static __always_inline int alloc_is_in_window(struct alloc_thread *thread, __u64 now_ns, __u64 site)
 {
 	struct alloc_sums *sums = alloc_sums_here();
@@ -97,7 +98,7 @@ static __always_inline int alloc_is_in_window(struct alloc_thread *thread, __u64
 	return 0;
 }
 
-/* What a call that is no part of another stands for. */
+/* Returns the bytes that a call represents if no other call contains it; 0: it is not sampled. */
 static __always_inline __u64 alloc_value_of_call(struct alloc_thread *thread, __u64 bytes,
 						 __u64 now_ns)
 {
@@ -114,7 +115,7 @@ static __always_inline __u64 alloc_value_of_call(struct alloc_thread *thread, __
 	return alloc_scaled(value);
 }
 
-/* Begins the sample of a call for @bytes that stands for @total bytes. */
+/* Begins the sample of a call for @bytes that represents @total bytes. */
 static __always_inline struct scratch *alloc_begin(__u64 bytes, __u64 total, __u64 now_ns)
 {
 	__u32 event = cfg_numbers[EVENT_ALLOC];
@@ -128,7 +129,7 @@ static __always_inline struct scratch *alloc_begin(__u64 bytes, __u64 total, __u
 SEC("?uprobe")
 int alloc_on_call(struct pt_regs *ctx)
 {
-	/* By number of the register; what is none counts once. */
+	/* by number of the register; a missing argument counts as 1 */
 	volatile __u64 arguments[8] = { ctx->rdi, ctx->rsi, ctx->rdx, ctx->rcx, 1, 1, 1, 1 };
 	__u64 cookie = bpf_get_attach_cookie(ctx), bytes, times, value;
 	__u64 now_ns = bpf_ktime_get_ns();
@@ -142,7 +143,7 @@ int alloc_on_call(struct pt_regs *ctx)
 	bytes = arguments[ALLOC_SIZE(cookie)];
 	times = arguments[ALLOC_TIMES(cookie)];
 	if (times != 1 && times && bytes > ALLOC_BYTES_MAX / times)
-		return 0; /* it fails */
+		return 0; /* the call fails */
 	bytes *= times;
 	inner = cfg_outstanding ? held__is_inner(ctx)
 				: alloc_outer__made(&thread->outer, ctx, cookie, bytes, arguments);
@@ -160,7 +161,7 @@ int alloc_on_call(struct pt_regs *ctx)
 	return 0;
 }
 
-/* For each thread: when windows open, while they are, and when they close. */
+/* Visits each thread when windows open, while they are open, and when they close. */
 SEC("?iter/task")
 int alloc_on_thread(struct bpf_iter__task *ctx)
 {
@@ -180,14 +181,15 @@ int alloc_on_thread(struct bpf_iter__task *ctx)
 		alloc_turn_look(&thread->turn, task, sums, now_ns);
 		return 0;
 	}
-	/* It may be another period: the way to the next byte has no memory. */
+	/* The period may have changed: the distance to the next sampled byte has no memory. */
 	thread->left = alloc__draw(bpf_get_prandom_u32(), alloc_period());
 	thread->outer.call.pc = 0;
 	alloc_turn_begin(&thread->turn, task, now_ns);
 	return 0;
 }
 
-/* By the clock, while a window is open: where is the thread, in the probe or in its own code? */
+/* Determines at each tick in an open window whether the thread is in the probe or in its own
+ * code. */
 SEC("?perf_event")
 int alloc_on_tick(struct bpf_perf_event_data *ctx)
 {
@@ -215,7 +217,7 @@ int alloc_on_tick(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* The break is where it was until the call is over. */
+/* Stores the break, which does not change before the end of the call. */
 SEC("?raw_tp")
 int alloc_on_sys_enter(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -229,7 +231,7 @@ int alloc_on_sys_enter(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* By how many bytes the system call has made the process larger. */
+/* Returns the bytes by which the system call enlarged the process. */
 static __always_inline __u64 alloc_grown(struct alloc_thread *thread, const struct pt_regs *regs)
 {
 	__u64 brk = thread->brk;

@@ -6,31 +6,33 @@
 
 #include "bpf/alloc.h"
 
-/* Calls that a function which allocates makes itself: they are no allocations of the program.
+/* Calls by an allocating function to another one: they are not allocations of the program.
  *
  * Returns are not probed, so a call must prove that it is an inner one. The outer call's return
- * address still lies where it lay at the entry, and the inner call was made in one of two ways:
+ * address is still where it was at the entry, and the inner call has one of two forms:
  *
- *   by a call   The inner call's return address lies in the outer function, in the function that
- *               was found to be inner last, or elsewhere in the file of the outer function, if the
- *               inner function is in another file.
- *   by a jump   Both have the same stack pointer. The code of the outer function ends by a jump to
- *               one of these functions (core/events/alloc_code.h), and has not jumped yet.
+ *   a call   The inner call's return address lies in the outer function, in the last function
+ *            found to be inner, or elsewhere in the file of the outer function. In the last case
+ *            the inner function is in another file.
+ *   a jump   Both have the same stack pointer. The code of the outer function ends by a jump to
+ *            one of these functions (core/events/alloc_code.h), and has not jumped yet.
  *
- * A program that calls both functions by turns passes neither test, whatever the stack holds. */
+ * A program that calls both functions by turns passes neither test, whatever the content of its
+ * stack. */
 
 struct alloc_call {
-	__u64 pc, sp; /* at its entry: the function's first byte, where the return address lies */
+	__u64 pc, sp; /* at its entry: the function's first byte, and the address of its return
+			 address */
 	__u32 code;
-	__u32 may_jump; /* to another function that allocates */
+	__u32 may_jump; /* to another allocating function */
 };
 
 struct alloc_outer {
-	struct alloc_call call, last; /* `last`: the inner call before; pc 0: there is none */
+	struct alloc_call call, last; /* `last`: the previous inner call; pc 0: none */
 	__u64 caller;		      /* the return address of `call` */
 	__u64 bytes;
-	__u32 nests;  /* functions count as inner; else mappings alone */
-	__u32 mapped; /* it has mapped what it needs */
+	__u32 nests;  /* functions count as inner; else only mappings */
+	__u32 mapped; /* its mapping has been made */
 };
 
 struct {
@@ -40,7 +42,7 @@ struct {
 	__type(value, struct alloc_code);
 } alloc_codes __weak SEC(".maps");
 
-/* Is the outer call still there, seen from @sp? */
+/* Returns 1 if the outer call is still live, as seen from @sp. */
 static __always_inline int alloc_outer__is_live(const struct alloc_outer *outer, __u64 sp,
 						__u64 bytes)
 {
@@ -65,7 +67,7 @@ static __always_inline int alloc_code__has(const struct alloc_code *code,
 	return code && address - call->pc - code->text_from < code->text_bytes;
 }
 
-/* Does @call make a call of the function at @pc, which returns to @to? */
+/* Returns 1 if @call makes a call of the function at @pc, which returns to @to. */
 static __always_inline int alloc_call__makes(const struct alloc_call *call, __u64 pc, __u64 to)
 {
 	const struct alloc_code *code = alloc_code_of(call);
@@ -92,7 +94,7 @@ static __always_inline void alloc_call__set(struct alloc_call *call, const struc
 		 (code->jumps == ALLOC_JUMPS_IF_SMALL && arguments[0] <= ALLOC_SMALL_ALIGNMENT));
 }
 
-/* Is the call of the function at @ctx, of @bytes, made by the outer one? */
+/* Returns 1 if the outer call makes the call of the function at @ctx, of @bytes. */
 static __always_inline int alloc_outer__made(struct alloc_outer *outer, const struct pt_regs *ctx,
 					     __u64 cookie, __u64 bytes,
 					     const volatile __u64 *arguments)
@@ -111,7 +113,7 @@ static __always_inline int alloc_outer__made(struct alloc_outer *outer, const st
 	return 1;
 }
 
-/* A call that is no inner one begins. */
+/* Begins a call that is not an inner one. */
 static __always_inline void alloc_outer__enter(struct alloc_outer *outer, const struct pt_regs *ctx,
 					       __u64 cookie, __u64 bytes,
 					       const volatile __u64 *arguments)
@@ -126,10 +128,10 @@ static __always_inline void alloc_outer__enter(struct alloc_outer *outer, const 
 	alloc_call__set(&outer->call, ctx, cookie, arguments);
 }
 
-/* Is what a system call has mapped the outer call's doing? A call maps once. The C library's
- * function that makes the system call may lie in the outer function's file, whoever calls it. So a
- * word behind it, below the outer call's return address, must be a place in that file: where it
- * returns to, above the registers that it has saved. */
+/* Returns 1 if the outer call made a mapping of @bytes. A call maps once. The C library's function
+ * that makes the system call may be in the outer function's file, whatever its caller. So a word
+ * after @regs' stack pointer, below the outer call's return address, must be an address in that
+ * file. It is the return address of that function, above its saved registers. */
 static __always_inline int alloc_outer__mapped(struct alloc_outer *outer,
 					       const struct pt_regs *regs, __u64 bytes)
 {

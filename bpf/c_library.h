@@ -4,13 +4,13 @@
 
 #include <linux/types.h>
 
-/* What the walkers must know of a process's C library, shared by both halves: where its struct
- * pthread, which is at the fs base, has what they look for. */
+/* Layout of a process's C library for the walkers, shared by both halves: places in its struct
+ * pthread, which is at the fs base. */
 struct c_library {
-	/* musl: the pointer to the thread-specific values, one word each. 0: this is glibc, whose
-	 * layout has been the same in all versions (bpf/thread_local.bpf.h). */
+	/* musl: offset of the pointer to the thread-specific values, one word each. 0: glibc, whose
+	 * layout is the same in all versions (bpf/thread_local.bpf.h). */
 	__u16 values;
-	__u16 tid; /* the thread's id in its own PID namespace, an int; 0: unknown */
+	__u16 tid; /* offset of the thread's id in its own PID namespace, an int; 0: unknown */
 };
 
 #endif

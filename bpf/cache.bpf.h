@@ -2,12 +2,12 @@
 #ifndef BRAID_CACHE_BPF_H
 #define BRAID_CACHE_BPF_H
 
-/* What a thread remembers of the functions that it has called lately: their numbers, by the
- * addresses that a probe tells. */
+/* A thread's cache of the functions that it called last: their numbers, by the addresses from a
+ * probe. */
 
 #include "bpf/shadow.bpf.h"
 
-/* Reading jiffies costs next to nothing, and their length, 1 to 10 ms, is good enough here. */
+/* Reading jiffies is almost free, and their length of 1 to 10 ms is precise enough here. */
 #define MEMO_JIFFIES 2
 
 static __always_inline struct shadow_cache *cache__at(struct shadow *shadow, __u64 name, __u64 file,
@@ -45,21 +45,21 @@ static long cache__forget(__u32 index, void *arg)
 	return 0;
 }
 
-/* The address space has another number than when this thread hit a probe last: it shared the old
- * one with a child. What is remembered of code is of the old one. */
+/* Moves the thread to @space. Its address space has another number than at its last probe hit: it
+ * shared the old one with a child. The cache of code belongs to the old one. */
 static __always_inline void shadow__move(struct shadow *shadow, __u32 space)
 {
 	shadow->space = space;
 	bpf_loop(SHADOW_MEMOS, cache__forget, &shadow, 0);
 }
 
-/* Has no probe hit in this thread yet, or none in this child since fork? */
+/* Returns 1 if no probe has hit in this thread yet, or none in this child since fork. */
 static __always_inline int shadow__is_new(const struct shadow *shadow)
 {
 	return (shadow->flags & (SHADOW_STARTED | SHADOW_COPIED)) != SHADOW_STARTED;
 }
 
-/* At such a probe. */
+/* Initialises @shadow at such a probe. */
 static __always_inline void shadow__begin(struct shadow *shadow, __u32 space)
 {
 	if (shadow->space != space)

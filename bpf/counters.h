@@ -4,7 +4,7 @@
 
 /* A part of bpf/shared.h. */
 
-/* --- counters: every early return in the kernel half has one, and what user space gives up --- */
+/* --- counters: one for each early return in the kernel half, and for losses in user space --- */
 #define COUNTERS(X)                                                                         \
 	X(NONE, "")                                                                         \
 	X(SAMPLES, "samples taken")                                                         \
@@ -12,7 +12,7 @@
 	X(KNOWN, "samples with a stack that was known")                                     \
 	X(EVICTED, "stacks that gave way to others, to be sent again")                      \
 	X(KEPT_SAME, "stacks with kept frames that are the same without")                   \
-	/* from here on: losses */                                                          \
+	/* losses from here on */                                                           \
 	X(RING_FULL, "samples lost: ring buffer full")                                      \
 	X(SCRATCH, "samples lost: no scratch memory free on the CPU")                       \
 	X(COMPAT, "samples in 32-bit code, native frames not unwound")                      \
@@ -20,7 +20,7 @@
 	X(UNMAPPED_PC, "stacks cut: mapping of the code not read yet")                      \
 	X(ENDED_MAPPING, "stacks cut: mapping ended, and the new one not read yet")         \
 	X(MAPPINGS_FULL, "stacks cut: more mappings of code than are followed")             \
-	/* return addresses that are no code: is_no_code() of bpf/unwind.bpf.h */           \
+	/* return addresses outside of code: is_no_code() of bpf/unwind.bpf.h */            \
 	X(ADDRESS_DATA, "stacks cut: return address in data")                               \
 	X(ADDRESS_NO_EXEC, "stacks cut: return address in memory that is not executable")   \
 	X(ADDRESS_UNMAPPED, "stacks cut: return address where nothing is mapped")           \
@@ -69,7 +69,7 @@
 	X(INTERVAL_UNMATCHED, "intervals not seen: an end without a beginning")             \
 	X(INTERVAL_NO_MEMORY, "intervals not seen: no memory for the thread")               \
 	X(BLOCK_IOS_FULL, "block I/O lost: too much of it under way")                       \
-	/* what user space counts */                                                        \
+	/* counted by user space */                                                         \
 	X(UNFINISHED, "samples left out: the end of what they are of was not seen")         \
 	X(UNTIMED, "occurrences left out: whether they reach the minimum is unknown")       \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")         \

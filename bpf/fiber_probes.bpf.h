@@ -2,16 +2,16 @@
 #ifndef BRAID_FIBER_PROBES_BPF_H
 #define BRAID_FIBER_PROBES_BPF_H
 
-/* The shadow stack that a probe's thread is on, of a runtime that has fibers. */
+/* The current shadow stack of a probe's thread, for a runtime with fibers. */
 
 #include "bpf/fiber_stacks.bpf.h"
 #include "bpf/probe.bpf.h"
 
-/* Finds out on which stack the thread is (fiber__change). `own`: the call that the probe tells of
- * has a frame. Negative: there is no room for it. */
+/* Finds the thread's current stack (fiber__change). @own: 1 if the probe's call has a frame.
+ * Returns a negative value if there is no space for the stack. */
 typedef int (*fiber_find_fn)(struct shadow *head, __u64 sp, __u32 own);
 
-/* A child after fork has its parent's calls. */
+/* Begins the shadow stacks of a thread. A child after fork has its parent's calls. */
 static __noinline int fiber__begin(struct shadow *head, const struct probe_rec *rec)
 {
 	if (!(head->flags & SHADOW_COPIED)) {
@@ -23,7 +23,7 @@ static __noinline int fiber__begin(struct shadow *head, const struct probe_rec *
 	return 0;
 }
 
-/* NULL: it has none, or there is no room for one. */
+/* Returns the current shadow stack, or NULL if there is none, or no space for one. */
 static __always_inline struct shadow *fiber__shadow(struct pt_regs *ctx, struct shadow *head,
 						    const struct probe_rec *rec, __u32 own,
 						    fiber_find_fn find)

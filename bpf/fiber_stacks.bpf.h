@@ -2,21 +2,21 @@
 #ifndef BRAID_FIBER_STACKS_BPF_H
 #define BRAID_FIBER_STACKS_BPF_H
 
-/* Threads that switch between stacks by themselves: a shadow stack for each, its fiber stack. As
- * long as the stack pointer is where the current fiber stack's stack is known to be nothing has to
- * be asked. Else the runtime tells where the thread is. Lanes without calls, of fibers that have
- * ended, are given up with the next switch, and of too many the one that was not used for longest.
- */
+/* Threads that switch between stacks themselves. Each stack has a shadow stack of its own, a fiber
+ * stack. While the stack pointer is within the current stack's proven range, no query is needed.
+ * Otherwise the runtime provides the current stack. At a switch, a fiber stack without calls is
+ * released, because its fiber has ended. If there are too many, the least recently used one is
+ * released. */
 
 #include "bpf/cache.bpf.h"
 
 #define FIBER_PAGE 4096ULL
 #define FIBER_NONE SHADOW_FIBERS_MAX
 
-/* Where a thread is now, as its runtime has it. */
+/* The current stack of a thread, from its runtime. */
 struct fiber_place {
 	__u64 stack, state; /* as in shadow_fiber */
-	__u64 frames;	    /* no more calls than so many can be under way there */
+	__u64 frames;	    /* upper limit of the number of open calls there */
 	__u64 sp;
 };
 
@@ -36,13 +36,14 @@ static __always_inline __u64 fiber__owner(const struct shadow *head, __u32 fiber
 			    SHADOW_OF_FIBER(fiber));
 }
 
-/* Is the stack pointer surely on the current fiber stack's stack? `head`: the thread's own. */
+/* Returns 1 if the stack pointer is proven to be on the current fiber stack's stack. @head: the
+ * thread's own shadow stack. */
 static __always_inline int fiber__has(const struct shadow *head, __u64 sp)
 {
 	return sp - head->lo < head->hi - head->lo;
 }
 
-/* The shadow stack in use; NULL: there is no room. */
+/* Returns the shadow stack in use, or NULL if there is no space. */
 static __noinline struct shadow *fiber__further(struct shadow *head)
 {
 	return shadow__find(fiber__owner(head, head->fiber));
@@ -74,7 +75,7 @@ static long find_fiber(__u32 index, void *arg)
 		search->found = index;
 		return 1;
 	}
-	/* Lane 0 is never given up: the others are found through it. */
+	/* Fiber stack 0 is never released, because the others are found through it. */
 	if (index && (search->oldest == FIBER_NONE || fiber->used < search->oldest_used)) {
 		search->oldest = index;
 		search->oldest_used = fiber->used;
@@ -90,7 +91,7 @@ static __always_inline void fiber__free(struct shadow *head, struct shadow *shad
 	shadow->owner = 0;
 }
 
-/* The fiber stack for a new stack; FIBER_NONE: there is no room. */
+/* Returns the fiber stack for a new stack, or FIBER_NONE if there is no space. */
 static __noinline __u32 fiber__new(struct shadow *head, __u32 unused, __u32 oldest)
 {
 	struct shadow *shadow = NULL;
@@ -114,7 +115,7 @@ static __noinline __u32 fiber__new(struct shadow *head, __u32 unused, __u32 olde
 	return oldest;
 }
 
-/* Of a fiber stack that is left. */
+/* Leaves the current fiber stack, and releases it if it has no calls. */
 static __noinline int fiber__leave(struct shadow *head)
 {
 	struct shadow *shadow;
@@ -129,7 +130,7 @@ static __noinline int fiber__leave(struct shadow *head)
 
 static __always_inline void fiber__extend(struct shadow *head, struct shadow_fiber *fiber, __u64 sp)
 {
-	/* No two stacks share a page. */
+	/* Stacks share no pages. */
 	if (sp < fiber->lo)
 		fiber->lo = sp & ~(FIBER_PAGE - 1);
 	if (sp >= fiber->hi)
@@ -138,8 +139,8 @@ static __always_inline void fiber__extend(struct shadow *head, struct shadow_fib
 	head->hi = fiber->hi;
 }
 
-/* The thread is in `place`. Returns 1 if what runs there has begun since it was there last, 0 if
- * not, and -1 if there is no room for another fiber stack. */
+/* Moves the thread to the stack @place. Returns 1 if the code there has begun since the thread's
+ * last visit, else 0. Returns -1 without space for another fiber stack. */
 __weak __noinline int fiber__change(struct shadow *head, const struct fiber_place *place)
 {
 	struct fiber_search search = { .head = head };
@@ -159,7 +160,7 @@ __weak __noinline int fiber__change(struct shadow *head, const struct fiber_plac
 	if (index == FIBER_NONE) {
 		index = fiber__new(head, search.unused, search.oldest);
 		if (index >= SHADOW_FIBERS_MAX) {
-			head->lo = head->hi = 0; /* ask again next time */
+			head->lo = head->hi = 0; /* query again next time */
 			return -1;
 		}
 		is_new = 1;

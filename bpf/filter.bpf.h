@@ -2,8 +2,8 @@
 #ifndef BRAID_FILTER_BPF_H
 #define BRAID_FILTER_BPF_H
 
-/* Which occurrences of a tracepoint are wanted: tests of its arguments, and of what they point to.
- * Types and offsets are user space's to know (core/events/filter.h). */
+/* Selects occurrences of a tracepoint: tests of its arguments, and of memory behind pointers. Types
+ * and offsets come from user space (core/events/filter.h). */
 
 #include "bpf/filter.h"
 #include "bpf/scratch.bpf.h"
@@ -15,8 +15,8 @@ struct {
 	__type(value, struct event_filter);
 } filters __weak SEC(".maps");
 
-/* The value that a test is about, sign-extended where it is signed. False: memory that is not
- * there, a null pointer for instance. */
+/* Stores the value for a test in *ret, sign-extended if it is signed. Returns 0 if memory is
+ * unreadable, for instance behind a null pointer. */
 static __always_inline int filter__value(const struct filter_test *test, __u64 at, __u64 *ret)
 {
 	__u64 value = at;
@@ -26,7 +26,7 @@ static __always_inline int filter__value(const struct filter_test *test, __u64 a
 		at = value + test->offsets[i];
 		bytes = i + 1 < test->n_steps ? sizeof(value) : test->bytes;
 		value = 0;
-		if (!bytes) { /* a text: where it begins */
+		if (!bytes) { /* a text: its address */
 			*ret = at;
 			return 1;
 		}
@@ -54,7 +54,7 @@ static __always_inline int filter__text_holds(const struct filter_test *test, __
 static __always_inline int filter__compare(const struct filter_test *test, __u64 value)
 {
 	__u64 with = test->value;
-	/* Signed numbers in the order of unsigned ones. */
+	/* signed numbers in the order of unsigned ones */
 	__u64 flip = test->is_signed ? 1ULL << 63 : 0;
 
 	switch (test->op) {
@@ -75,9 +75,9 @@ static __always_inline int filter__compare(const struct filter_test *test, __u64
 	}
 }
 
-/* `arguments`: those of the tracepoint, each a word. They are read as memory, as the verifier takes
- * no index that varies; user space has seen to it that there are so many. What cannot be read holds
- * no test. */
+/* Returns 1 if a test holds for the tracepoint's @arguments, each a word. They are read as memory,
+ * because the verifier accepts no variable index. User space ensures that the argument exists. A
+ * test of unreadable memory does not hold. */
 static __noinline int filter__holds(const void *arguments, const struct filter_test *test)
 {
 	__u64 value = 0;
@@ -85,7 +85,7 @@ static __noinline int filter__holds(const void *arguments, const struct filter_t
 	if (!test)
 		return 0;
 	if (test->argument == FILTER_THREAD)
-		value = bpf_get_current_task(); /* a number: Linux 6.1 shifts no pointers */
+		value = bpf_get_current_task(); /* a number, because Linux 6.1 shifts no pointers */
 	else if (bpf_probe_read_kernel(&value, sizeof(value),
 				       arguments + 8 * (__u64)test->argument))
 		return 0;

@@ -4,9 +4,9 @@
 
 #include "bpf/shared.h"
 
-/* Filters as both halves know them: tests of a tracepoint's arguments. */
+/* Filters as shared by both halves: tests of a tracepoint's arguments. */
 
-/* Of the map: the event's number; of what begins an interval FILTERS_BEGIN more. */
+/* Keys of the map: the event's number, plus FILTERS_BEGIN for the beginning of an interval. */
 #define FILTERS_BEGIN	  (EVENTS_MAX + 1)
 #define FILTERS_N	  (2 * FILTERS_BEGIN)
 #define FILTER_TESTS_MAX  8
@@ -25,27 +25,28 @@ enum filter_op {
 	FILTER_ANY_BIT,
 };
 
-/* argument, or what is found by following it: a pointer at each of `offsets`, and at the last of
- * them the value. */
+/* An argument, or a value that is reached from it: a pointer at each of `offsets`, and at the last
+ * of them the value. */
 struct filter_test {
-	__u8 argument; /* from 0; FILTER_THREAD: the current task_struct's address */
+	__u8 argument; /* index from 0; FILTER_THREAD: address of the current task_struct */
 	__u8 n_steps;
-	__u8 bytes; /* of the value: 1, 2, 4 or 8; 0: a text */
+	__u8 bytes; /* size of the value: 1, 2, 4 or 8; 0: a text */
 	__u8 op;    /* enum filter_op */
 	__u8 is_signed;
-	__u8 begins; /* the tests before this one were an alternative to it and those after it */
+	__u8 begins; /* begins an alternative: the tests before it are one, and those from it on are
+			another */
 	__u16 offsets[FILTER_STEPS_MAX];
 	__u32 pad;
 	union {
 		__u64 value;
-		__u64 text[FILTER_TEXT_WORDS]; /* with NULs to its end */
+		__u64 text[FILTER_TEXT_WORDS]; /* padded with NULs */
 	};
 };
 _Static_assert(sizeof(struct filter_test) == 48, "filter_test");
 
 struct event_filter {
 	__u32 n;	/* tests; 0: all pass */
-	__u32 required; /* so many of them, the first, must hold whatever the alternatives say */
+	__u32 required; /* number of tests, the first ones, that must hold for all alternatives */
 	struct filter_test tests[FILTER_TESTS_MAX];
 };
 

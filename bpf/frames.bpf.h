@@ -2,11 +2,11 @@
 #ifndef BRAID_FRAMES_BPF_H
 #define BRAID_FRAMES_BPF_H
 
-/* Calls of a thread that have begun and not returned, each found by its frame: the address of its
- * return address, the return address itself, and the event. A call that an exception, a longjmp or
- * a thread's end cuts short never returns. Its entry stays until a call is entered at the same
- * address, or until the entry is the oldest of a full set: nothing has to be in the order of a
- * stack, so that a thread may have several stacks. */
+/* Open calls of a thread, each identified by its frame: the address of its return address, the
+ * return address itself, and the event. A call that is cut by an exception, a longjmp or a thread's
+ * end never returns. Its entry stays until a call begins at the same address, or until the entry is
+ * the oldest of a full set. Entries need not be in the order of a stack, so that a thread may have
+ * several stacks. */
 
 #include "bpf/scratch.bpf.h"
 
@@ -14,7 +14,7 @@
 #define FRAME_SETS 64
 
 struct open_frame {
-	__u64 sp;     /* where the return address lies; 0: the slot is empty */
+	__u64 sp;     /* address of the return address; 0: the slot is empty */
 	__u64 caller; /* the return address */
 	__u64 since_ns;
 	__u32 event;
@@ -31,7 +31,7 @@ struct {
 	__type(value, struct open_frames);
 } open_frames __weak SEC(".maps");
 
-/* Stack pointers of calls are 16 bytes apart. */
+/* Returns the first index of a set. Stack pointers of calls are 16 bytes apart. */
 static __always_inline __u32 frame__set(__u64 sp, __u32 event)
 {
 	__u64 hash = ((sp >> 4) + event) * 0x9e3779b97f4a7c15ULL;
@@ -45,7 +45,7 @@ static __always_inline struct open_frame *frame__at(struct open_frames *frames, 
 	return &frames->list[at & (FRAME_SETS * FRAME_WAYS - 1)];
 }
 
-/* A call of @event's function begins: its return address lies at @sp. */
+/* Records the begin of a call of @event's function with its return address at @sp. */
 static __noinline int frame__enter(__u64 sp, __u32 event)
 {
 	struct open_frames *frames = bpf_task_storage_get(&open_frames, bpf_get_current_task_btf(),
@@ -76,7 +76,8 @@ static __noinline int frame__enter(__u64 sp, __u32 event)
 	return 0;
 }
 
-/* The call whose return address @caller lies at @sp returns. When it began; 0: not known. */
+/* Removes the call with return address @caller at @sp. Returns the time of its begin, or 0 if it is
+ * unknown. */
 static __noinline __u64 frame__leave(__u64 sp, __u64 caller, __u32 event)
 {
 	struct open_frames *frames =

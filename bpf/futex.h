@@ -4,7 +4,7 @@
 
 #include <linux/types.h>
 
-/* What both halves know of futex(2) and of the locks that are made of it. */
+/* Constants and rules of futex(2) and of locks that use it, for both halves. */
 
 #define FUTEX_COMMANDS	      127 /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
 #define FUTEX_WAIT	      0
@@ -31,8 +31,8 @@
 
 #define TIDS_MAX (1U << 22) /* PID_MAX_LIMIT, include/linux/threads.h */
 
-/* struct __pthread_mutex_s of glibc (sysdeps/x86/nptl/bits/struct_mutex.h, unchanged since 2.0 in
- * these), which begins with the futex. */
+/* struct __pthread_mutex_s of glibc, which begins with the futex
+ * (sysdeps/x86/nptl/bits/struct_mutex.h; these fields are unchanged since 2.0). */
 struct glibc_mutex {
 	__u32 lock, count;
 	__s32 owner;
@@ -40,11 +40,12 @@ struct glibc_mutex {
 	__s32 kind;
 };
 
-#define MUTEX_KINDS_MAX 1024 /* bits of types and flags, below this */
-#define MUTEX_WAITED	2    /* of `lock`: taken, and somebody waits */
+#define MUTEX_KINDS_MAX 1024 /* types and flags are bits below this */
+#define MUTEX_WAITED	2    /* value of `lock`: taken, with waiters */
 
-/* The thread that has the lock which is waited for by `command`, for as long as it is `value`; 0:
- * that cannot be told. As the process itself calls it: in another PID namespace, nobody here. */
+/* Returns the id of the thread that holds the lock for which @command waits while it is @value; 0:
+ * unknown. The id is that of the process's own PID namespace: in another namespace it has no
+ * meaning. */
 static inline __u32 futex__owner(const struct glibc_mutex *mutex, __u32 command, __u32 value)
 {
 	if (COMMAND(LOCK_PI) & 1U << command || COMMAND(LOCK_PI2) & 1U << command)

@@ -2,7 +2,7 @@
 #include "bpf/go.h"
 #include "bpf/thread_local.bpf.h"
 
-/* Which goroutine the thread is at. Its frames are native ones: there is nothing to walk. */
+/* Finds the thread's current goroutine. Its frames are native, so that no walk is needed. */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -11,8 +11,9 @@ struct {
 	__type(value, struct go_proc_rec);
 } go_procs SEC(".maps");
 
-/* The thread's g may be the one for its own work or for signals: m.curg is the one that counts. It
- * is none while the thread looks for one. So is g in threads of C's that do not call Go. */
+/* Returns the id of the current goroutine, m.curg; 0: none. The thread's g may be the one for its
+ * own work or for signals. m.curg is NULL while the thread searches for a goroutine. g is NULL in
+ * threads of C code that do not call Go. */
 static __always_inline __u64 goroutine(const struct go_proc_rec *proc)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

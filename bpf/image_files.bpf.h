@@ -2,14 +2,14 @@
 #ifndef BRAID_IMAGE_FILES_BPF_H
 #define BRAID_IMAGE_FILES_BPF_H
 
-/* Which file is which image: filled by user space as it meets them (core/target/image_files.h). */
+/* Images by file: filled by user space when it finds them (core/target/image_files.h). */
 
 #include "bpf/scratch.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, IMAGE_FILES_MAX);
-	__uint(map_flags, BPF_F_NO_PREALLOC); /* user space alone adds to it */
+	__uint(map_flags, BPF_F_NO_PREALLOC); /* only user space adds entries */
 	__type(key, struct image_key);
 	__type(value, struct image_rec);
 } image_files __weak SEC(".maps");

@@ -2,7 +2,7 @@
 #ifndef BRAID_KEPT_WORDS_BPF_H
 #define BRAID_KEPT_WORDS_BPF_H
 
-/* Kept frames as words of a sample: bpf/kept.h. */
+/* Cached frames as words of a sample: bpf/kept.h. */
 
 #include "bpf/noted.bpf.h"
 
@@ -25,8 +25,8 @@ static __always_inline struct kept_stack *kept__stack(void)
 	return bpf_map_lookup_elem(&kept_stacks, &key);
 }
 
-/* Frames are added from the outermost one on, so that what is known of the outer ones serves all
- * stacks that they are part of. Random odd numbers. */
+/* Initial hash of a stack, of random odd numbers. Frames are added from the outermost one on, so
+ * that data on the outer ones serves all stacks that contain them. */
 #define FRAMES_HASH_BEGIN                                                     \
 	(struct frames_hash)                                                  \
 	{                                                                     \
@@ -49,7 +49,7 @@ static __always_inline __u32 kept__evidence(const struct kept_frame *frame)
 	return frame->flags >> KEPT_EVIDENCE_SHIFT & 3;
 }
 
-/* As a sample has it. */
+/* Returns the address of a frame as in samples. */
 static __always_inline __u64 kept__ip(const struct kept_frame *frame)
 {
 	return frame->pc | (__u64)kept__evidence(frame) << NATIVE_EVIDENCE_SHIFT;
@@ -58,8 +58,8 @@ static __always_inline __u64 kept__ip(const struct kept_frame *frame)
 struct kept_copying {
 	struct scratch *scratch;
 	const struct kept_stack *kept;
-	__u32 at;   /* word of the sample */
-	__u32 from; /* frames up to this one, and not this one */
+	__u32 at;   /* index of the word in the sample */
+	__u32 from; /* frames below this index */
 };
 
 static long kept__copy_frame(__u32 index, void *ctx)
@@ -75,7 +75,8 @@ static long kept__copy_frame(__u32 index, void *ctx)
 	return 0;
 }
 
-/* `n` kept frames, from the innermost of the `from` outermost ones on, to words from `at` on. */
+/* Copies @n cached frames, from the innermost of the @from outermost ones on, to words from @at
+ * on. */
 __weak __noinline int kept__copy(struct scratch *scratch, struct kept_stack *kept, __u32 from,
 				 __u32 n, __u32 at)
 {
@@ -104,8 +105,8 @@ static long kept__copy_note(__u32 index, void *ctx)
 	return 0;
 }
 
-/* What `n` kept frames, from the innermost of the `from` outermost ones on, are in their runtimes.
- */
+/* Adds the runtime frames of @n cached frames, from the innermost of the @from outermost ones
+ * on. */
 static __always_inline void kept__copy_notes(struct scratch *scratch, const struct kept_stack *kept,
 					     __u32 from, __u32 n)
 {
@@ -115,7 +116,7 @@ static __always_inline void kept__copy_notes(struct scratch *scratch, const stru
 		bpf_loop(n, kept__copy_note, &noting, 0);
 }
 
-/* The sample gets its absent frames. */
+/* Copies its absent frames into the sample. */
 __weak __noinline int kept__complete(struct scratch *scratch)
 {
 	struct kept_stack *kept;
