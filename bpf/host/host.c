@@ -30,7 +30,7 @@ struct host_map *host_map__add(const char *name, const void *map, bool is_array,
 	struct host_map *host_map = &host.maps[host.n_maps];
 
 	if (host.n_maps == HOST_MAPS_MAX || key_size > HOST_KEY_BYTES)
-		abort(); /* the limits above are too low for the kernel half */
+		abort(); /* the limits in host.h are too low for the kernel half */
 	host.n_maps++;
 	*host_map = (struct host_map) {
 		.name = name,
@@ -76,7 +76,8 @@ static void *fetch(const struct host_map *map, const void *key)
 	return NULL;
 }
 
-/* An address that is no known map's is that of an inner map, which stands for its only value. */
+/* Returns the value of @key in @map. An address that is not a map's is that of an inner map, which
+ * represents its only value. */
 void *host_map__lookup(const void *map, const void *key)
 {
 	const struct host_map *host_map = host_map__find(map);
@@ -231,7 +232,7 @@ void host__set_regs(struct pt_regs *regs, const uint64_t *dwarf)
 	};
 }
 
-/* Three frames in the kernel, unless there are real ones. */
+/* Returns three made-up kernel frames, unless there are real ones. */
 long host__get_stack(void *to, uint32_t size)
 {
 	static const uint64_t frames[] = { -3, -2, -1 };
@@ -284,8 +285,8 @@ static void keep(uint32_t type, const void *data, size_t size)
 	}
 }
 
-/* In the order in which room was reserved, as from the kernel's ring: what comes behind a record
- * that is not submitted yet has to wait. */
+/* Records in the order of their reservation, as in the kernel's ring. A record after one that is
+ * not submitted yet has to wait. */
 struct host_record {
 	struct host_record *next;
 	size_t size;

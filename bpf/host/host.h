@@ -2,12 +2,12 @@
 #ifndef BRAID_BPF_HOST_H
 #define BRAID_BPF_HOST_H
 
-/* The kernel half as ordinary C (bpf/host/shim.h): its programs run in this process, on the memory
- * of any target that core/base/memory.h can read. Those of bpf/host/ are parts of libbraid
- * (replay of recorded stacks), others are included by unit tests that reach into them.
+/* The kernel half as ordinary C (bpf/host/shim.h). Its programs run in this process, on the memory
+ * of any target that core/base/memory.h can read. The files of bpf/host/ are parts of libbraid
+ * (replay of recorded stacks). Unit tests include other parts to reach their internals.
  *
- * Maps are in ordinary memory, each value in an allocation of its own, so that a sanitizer sees
- * what the verifier would. One thread, and one target at a time. */
+ * Maps are in ordinary memory, each value in an allocation of its own, so that a sanitizer reports
+ * the errors that the verifier would. There is one thread, and one target at a time. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -31,8 +31,8 @@
 /* include/linux/sched.h */
 #define PF_KTHREAD     0x00200000
 #define PF_IO_WORKER   0x00000010 /* io_uring's workers */
-#define PF_USER_WORKER 0x00004000 /* those, vhost's, and others of their kind; since Linux 6.4 */
-/* Tasks that have never run user code, also those that are threads of a process. */
+#define PF_USER_WORKER 0x00004000 /* io_uring's, vhost's, and similar workers; since Linux 6.4 */
+/* Tasks that have never run user code, even if they are threads of a process. */
 #define PF_KERNEL_MADE (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)
 
 struct pid_namespace {
@@ -87,7 +87,7 @@ struct css_set {
 
 struct mm_struct {
 	struct maple_tree mm_mt;
-	unsigned long start_stack; /* the stack pointer of its first instruction */
+	unsigned long start_stack; /* the stack pointer of the process's first instruction */
 	unsigned long arg_start, arg_end;
 	struct file *exe_file;
 	struct {
@@ -128,7 +128,7 @@ struct task_struct {
 
 struct host_entry {
 	char key[HOST_KEY_BYTES];
-	void *value; /* owned, unless the map is one of maps */
+	void *value; /* owned, unless the map is a map of maps */
 };
 
 struct host_map {
@@ -160,49 +160,50 @@ struct host {
 	size_t n_maps;
 	host_stage_fn stages[STAGES_N]; /* NULL: no program in the slot */
 
-	/* What bpf_probe_read_user reads: the target's memory (borrowed), or (NULL) the ranges that
-	 * a test made up. */
+	/* Source of bpf_probe_read_user: the target's memory (borrowed); NULL: the ranges that a
+	 * test added. */
 	const struct memory *memory;
 	struct host_range ranges[HOST_RANGES_MAX];
 	size_t n_ranges;
 
 	struct task_struct task;
 	char comm[THREAD_NAME_BYTES];
-	struct pt_regs kernel_entry; /* what the task's user registers were */
-	const uint64_t *kernel;	     /* its frames in the kernel; NULL: made-up ones */
+	struct pt_regs kernel_entry; /* the task's user registers */
+	const uint64_t *kernel;	     /* the task's kernel frames; NULL: made-up ones */
 	uint32_t n_kernel;
 	uint64_t now_ns, jiffies;
-	uint64_t cookie; /* of the probe that hits */
+	uint64_t cookie; /* attach cookie of the probe that hits */
 
-	/* Called, once, before user memory is read the next time: a test's, which has something
-	 * else run in the middle of a program. NULL: nothing does. */
+	/* Called once, before the next read of user memory. A test uses it to run other code in the
+	 * middle of a program. NULL: none. */
 	void (*interrupt)(void);
-	/* The same, before room in the ring is reserved, or just after that; may set itself again.
-	 */
+	/* Likewise, called before space in the ring is reserved, or directly after that; may set
+	 * itself again. */
 	void (*at_reserve)(bool reserved);
 
-	/* Of a hash that lacks the key: its value from elsewhere, which the map keeps. NULL: there
-	 * is nothing elsewhere. */
+	/* Fetches the value of a key that a hash lacks from another source; the map stores it.
+	 * NULL: there is no source. */
 	bool (*fetch)(const struct host_map *map, const void *key, void *ret_value);
 
-	/* What came through the ring. */
+	/* Records from the ring. */
 	bool ring_full;
-	uint64_t ring_used;	   /* of HOST_RING_BYTES, as programs are told */
+	uint64_t ring_used;	   /* used part of HOST_RING_BYTES, as reported to programs */
 	struct host_sample sample; /* the last one */
 	size_t sample_bytes;
 	struct rec_stack stack; /* the last one */
 	size_t stack_bytes;
 	uint32_t n_samples, n_stacks, n_unmapped;
-	uint32_t n_wakeups; /* records other than samples that wake user space at once */
+	uint32_t n_wakeups; /* records, except samples, that wake user space */
 	void (*on_code)(const struct rec_code *rec, size_t size);
-	/* Every record, also those above; the bytes are borrowed. NULL: nobody. */
+	/* Receives every record, including those above; the bytes are borrowed. NULL: no
+	 * receiver. */
 	void (*on_record)(void *ctx, const void *data, size_t size);
 	void *record_ctx;
 };
 
 extern struct host host;
 
-/* NULL: there is none. */
+/* Both return NULL if the map does not exist. */
 struct host_map *host_map__find(const void *map);
 struct host_map *host_map__named(const char *name);
 
@@ -216,26 +217,26 @@ struct host_map *host_map__add(const char *name, const void *map, bool is_array,
 #define HOST_ARRAY_OF_MAPS(map, n) host_map__add(#map, &(map), true, sizeof(uint32_t), 0, n)
 #define HOST_HASH_OF_MAPS(map, n)  host_map__add(#map, &(map), false, sizeof(uint32_t), 0, n)
 
-/* As the helpers of these names do. A map of maps takes and gives the inner map's only value. */
+/* As the helpers of these names do. A map of maps takes and returns the inner map's only value. */
 void *host_map__lookup(const void *map, const void *key);
 long host_map__update(const void *map, const void *key, const void *value);
-long host_map__delete(const void *map, const void *key); /* of a hash; -ENOENT */
+long host_map__delete(const void *map, const void *key); /* only for a hash; may return -ENOENT */
 void host_map__clear(const void *map);
-void host_map__reset(const void *map); /* the values of an array are zero then, a hash is empty */
+void host_map__reset(const void *map); /* sets the values of an array to zero, and empties a hash */
 
-/* Frees all maps; no program can run until they are added again. */
+/* Frees all maps. No program can run until they are added again. */
 void host__done(void);
 
-/* Sets a variable that user space sets before the programs are loaded. */
+/* Sets a variable of the kind that user space sets before programs are loaded. */
 void host__set(const volatile uint32_t *variable, uint32_t value);
 
 void host__add_range(uint64_t start, const void *bytes, size_t size);
 
-/* Registers of a stopped process in the order of DWARF (unwind_rule.h), as an interrupt sees
- * them. */
+/* Sets the registers of a stopped process from the order of DWARF (unwind_rule.h) to that of an
+ * interrupt. */
 void host__set_regs(struct pt_regs *regs, const uint64_t *dwarf);
 
-/* The helpers below, as functions. */
+/* The helpers of the kernel, as functions. */
 long host__read_user(void *to, uint32_t size, uint64_t from);
 long host__read_str(void *to, uint32_t size, uint64_t from);
 long host__output(const void *data, size_t size);

@@ -9,13 +9,13 @@
 
 /* The sampler and the walkers, built for the host. */
 
-struct host_thread { /* that is to be sampled */
+struct host_thread { /* the thread to sample */
 	uint32_t tgid, tid;
 	uint64_t regs[UNWIND_REGS]; /* in the order of DWARF (bpf/unwind_rule.h) */
 	uint64_t fs_base;
-	uint64_t start_stack; /* as mm_struct has it; 0: unknown */
-	const char *name;     /* at most THREAD_NAME_BYTES - 1 count */
-	/* Of one that is in the kernel: its frames there, and orig_ax. NULL: it is not. */
+	uint64_t start_stack; /* as in mm_struct; 0: unknown */
+	const char *name;     /* at most THREAD_NAME_BYTES - 1 bytes are used */
+	/* For a thread in the kernel: its kernel frames, and orig_ax. NULL: it is in user space. */
 	const uint64_t *kernel;
 	uint32_t n_kernel;
 	int64_t syscall;
@@ -23,26 +23,26 @@ struct host_thread { /* that is to be sampled */
 	uint64_t trampoline;
 	const uint64_t (*returns)[2];
 	uint32_t n_returns;
-	bool own_ids;	/* what the target knows as ids of its threads are what braid does */
-	bool suspended; /* it stands behind a call: pc is a return address, and of the other
-			 * registers the callee-saved ones are true */
+	bool own_ids;	/* braid and the target use the same ids for the target's threads */
+	bool suspended; /* it is suspended behind a call: pc is a return address, and only the
+			   callee-saved ones of the other registers are valid */
 };
 
-/* Adds the maps of all programs, empty, and fills the walkers' slots. host__done ends it. */
+/* Adds the maps of all programs, empty, and fills the walkers' slots. host__done() removes them. */
 void host_programs__open(void);
 
-/* Code objects that are met for the first time get the numbers behind this one. */
+/* Numbers new code objects from @last_code + 1 on. */
 void host_programs__number_codes_from(uint32_t last_code);
 
-/* The last of these numbers that was given. */
+/* Returns the last of these numbers that is in use. */
 uint32_t host_programs__codes(void);
 
-/* How it stands to its interpreter's lock is looked at, too. */
+/* Also samples the thread's state towards its interpreter's lock. */
 void host_programs__look_at_locks(void);
 
-/* One sample of the thread, as if a timer had interrupted it at `now_ns`
- * (CLOCK_MONOTONIC): its records come through host.on_record. The process must be in the map
- * `targets`, and its memory in host.memory. */
+/* Takes one sample of @thread, as if a timer interrupted it at @now_ns (CLOCK_MONOTONIC). Its
+ * records come through host.on_record. The process must be in the map `targets`, and its memory in
+ * host.memory. */
 void host_programs__sample(const struct host_thread *thread, uint64_t now_ns);
 
 #endif

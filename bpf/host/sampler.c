@@ -50,15 +50,16 @@ void host_programs__look_at_locks(void)
 	host__set(&cfg_locks, 1);
 }
 
-/* Without mappings: those of a target that was recorded have all been published. */
+/* Without mappings, because those of a recorded target have all been published. */
 static struct mm_struct memory;
-static struct pid numbers; /* of the outermost namespace, which is as good as braid's own */
+static struct pid
+	numbers; /* numbers in the outermost namespace, which is equivalent to braid's own */
 
 static struct xol_area area;
 static struct uprobe_task utask;
 static struct return_instance instances[STILL_RETURNS_MAX];
 
-/* As the kernel keeps them. */
+/* Sets the return probes of the thread in the kernel's form. */
 static void set_returns(const struct host_thread *thread)
 {
 	uint32_t n = thread->n_returns < STILL_RETURNS_MAX ? thread->n_returns : STILL_RETURNS_MAX;
@@ -98,7 +99,7 @@ void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 	host.kernel = thread->kernel;
 	host.n_kernel = thread->n_kernel;
 	host__set(&cfg_suspended, thread->suspended);
-	if (reports) /* the caller reads mappings again for each */
+	if (reports) /* the caller reads mappings again for each report */
 		host_map__clear(reports->map);
 	if (thread->kernel)
 		ctx.regs.cs = 0x10; /* __KERNEL_CS */

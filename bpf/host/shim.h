@@ -2,8 +2,8 @@
 #ifndef BRAID_BPF_HOST_SHIM_H
 #define BRAID_BPF_HOST_SHIM_H
 
-/* What libbpf's headers and bpf/kernel.h declare, for a file that includes this, after all headers
- * that are not the kernel half's, and then bpf/X.bpf.c. */
+/* Declarations of libbpf's headers and bpf/kernel.h for a host build. A file includes this after
+ * all headers outside of the kernel half, and then bpf/X.bpf.c. */
 
 #include "bpf/host/host.h"
 
@@ -22,7 +22,8 @@
 #define __type(name, val)  val *name
 #define __array(name, val) val *name[]
 
-/* Global functions of the kernel half are for the verifier's sake: nobody declares them. */
+/* Functions of the kernel half are global only for the verifier's sake, and have no
+ * declarations. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #define HOST_READ_1(from, field)	   ((from)->field)
@@ -36,7 +37,7 @@
 
 /* --- the helpers --- */
 
-/* The kernel's memory is this process's; at a null pointer there is none. */
+/* Reads memory of the kernel, which is this process's; a null pointer is unreadable. */
 static inline long host__read_kernel(void *to, size_t size, const void *from)
 {
 	if ((uintptr_t)from < 4096)
@@ -69,13 +70,13 @@ static inline long host__copy_text(void *to, size_t size, const char *from)
 #define bpf_ringbuf_discard(data, how)		      host__discard(data)
 #define bpf_probe_read_user_str(to, size, from)	      host__read_str(to, size, (uintptr_t)(from))
 #define bpf_probe_read_kernel_str(to, size, from)     host__copy_text(to, size, from)
-/* No task of the host's has any. */
+/* no task of the host has any */
 #define bpf_task_storage_get(map, task, value, flags) ((void)(map), (void)(task), (void *)NULL)
 #define bpf_jiffies64()				      (host.jiffies)
 #define bpf_get_prandom_u32()			      4
 #define bpf_get_attach_cookie(ctx)		      ((void)(ctx), host.cookie)
 #define bpf_ringbuf_query(map, what)		      host__ring(what)
-/* A tail call does not return, unless the slot is empty. */
+/* a tail call does not return, unless the slot is empty */
 #define bpf_tail_call(ctx, map, slot)           \
 	do {                                    \
 		if (host__tail_call(ctx, slot)) \
