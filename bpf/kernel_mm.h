@@ -2,7 +2,7 @@
 #ifndef BRAID_KERNEL_MM_H
 #define BRAID_KERNEL_MM_H
 
-/* The kernel's types of memory mappings and files, as bpf/kernel.h has others. */
+/* The kernel's types of memory mappings and files; bpf/kernel.h has other types. */
 
 #ifdef __bpf__
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -13,12 +13,12 @@ struct maple_tree {
 };
 
 struct maple_metadata {
-	unsigned char end; /* the last slot that is in use */
+	unsigned char end; /* the last used slot */
 };
 
 struct maple_range_64 {
 	void *parent;
-	unsigned long pivot[15]; /* the last index of each slot but the last */
+	unsigned long pivot[15]; /* the last index of each slot except the last */
 	union {
 		void *slot[16];
 		struct {
@@ -66,12 +66,12 @@ struct file {
 	struct inode *f_inode;
 };
 
-struct vm_special_mapping { /* what a mapping's vm_private_data is if the kernel made it */
+struct vm_special_mapping { /* vm_private_data of a mapping that the kernel made */
 	const char *name;
 };
 
 struct vm_unmapped_area_info {
-	unsigned long length; /* bytes that an address is looked for */
+	unsigned long length; /* bytes of the requested address range */
 };
 
 struct vm_area_struct {
@@ -84,7 +84,7 @@ struct vm_area_struct {
 };
 
 struct linux_binprm {
-	struct file *file; /* the program's, or its interpreter's */
+	struct file *file; /* file of the program or its interpreter */
 };
 
 #ifdef __bpf__

@@ -6,30 +6,30 @@
 #include "bpf/lock_thread.bpf.h"
 
 /* Calls that take a lock of the C library, by probes at their beginning and at their return. A call
- * is a wait if the lock could not be had when it began, or if the thread has slept in it: then it
- * is sampled at its return, in its caller. All others only cost the probes. */
+ * is a wait if the lock was taken when it began, or if the thread slept in it. Then it is sampled
+ * at its return, in its caller. All other calls only cost the probes. */
 
-/* In the functions of musl one calls another, which is the same wait. */
+/* A function of musl that calls another one is part of the same wait, within this distance. */
 #define INNER_BYTES 512
 
-/* The words that tell of a lock: those of glibc's mutex and of its struct __pthread_rwlock_arch_t
- * (sysdeps/nptl/bits/struct_rwlock.h, since 2.25), and those of musl's _m_type, _m_lock and
- * _rw_lock (src/internal/pthread_impl.h). */
+/* The words with the state of a lock: those of glibc's mutex and of its struct
+ * __pthread_rwlock_arch_t (sysdeps/nptl/bits/struct_rwlock.h, since 2.25). For musl, those of
+ * _m_type, _m_lock and _rw_lock (src/internal/pthread_impl.h). */
 struct lock_words {
 	__u32 word[7];
 };
 
-#define GLIBC_WRITE_PHASE   1 /* of __readers: readers wait */
+#define GLIBC_WRITE_PHASE   1 /* bit of __readers: readers wait */
 #define GLIBC_WRITE_LOCKED  2
 #define GLIBC_READERS(word) ((word) >> 3)
-#define GLIBC_OWNER	    2 /* words */
+#define GLIBC_OWNER	    2 /* index of the word */
 #define GLIBC_CUR_WRITER    6
 #define MUSL_LOCK	    1
 #define MUSL_TYPES	    15
 #define MUSL_WAITERS	    0x80000000U
 #define MUSL_WRITTEN	    0x7fffffffU
 
-/* The thread's id as its process knows it. */
+/* Returns the thread's id in its process's namespace, or 0. */
 static __always_inline __u32 own_tid(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -79,7 +79,7 @@ static __always_inline void look_at_musl(struct lock_call_rec *rec, const struct
 	case LOCK_CALL_WRITE:
 		rec->taken = value != 0;
 		break;
-	default: /* a normal one does not say whose it is */
+	default: /* a normal mutex does not record its owner */
 		rec->taken = value != 0;
 		rec->owner = lock->word[0] & MUSL_TYPES ? value & FUTEX_TIDS : 0;
 	}
@@ -107,7 +107,7 @@ int lock_on_call(struct pt_regs *ctx)
 		     rec->sp - sp < INNER_BYTES))
 		return 0;
 	rec->since_ns = 0;
-	if (bpf_probe_read_user(&lock, sizeof(lock), (void *)address)) /* the end of a page */
+	if (bpf_probe_read_user(&lock, sizeof(lock), (void *)address)) /* at the end of a page */
 		bpf_probe_read_user(&lock, sizeof(struct glibc_mutex), (void *)address);
 	if (cookie & LOCK_CALL_MUSL)
 		look_at_musl(rec, &lock, call);
@@ -115,7 +115,7 @@ int lock_on_call(struct pt_regs *ctx)
 		look_at_glibc(rec, &lock, call);
 	if (rec->owner >= TIDS_MAX)
 		rec->owner = 0;
-	if (rec->owner && rec->owner == own_tid()) /* a recursive one */
+	if (rec->owner && rec->owner == own_tid()) /* a recursive mutex */
 		rec->owner = rec->taken = 0;
 	if (!numbers_are_ours())
 		rec->owner = 0;
@@ -126,7 +126,8 @@ int lock_on_call(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The sample that lock-holder has taken of who let it go on has the same link. */
+/* Returns the link to the sample of lock-holder for this wait, or 0. That sample is of the thread
+ * that ended the wait. */
 static __always_inline __u64 lock_call__link(__u64 since_ns)
 {
 	const struct lock_thread *thread;
@@ -137,7 +138,7 @@ static __always_inline __u64 lock_call__link(__u64 since_ns)
 	return thread && thread->last_ns >= since_ns ? thread->rec.link : 0;
 }
 
-/* At a `ret`, or where the return address led to, behind it. */
+/* Runs at a `ret`, or after it at the return address. */
 SEC("?uprobe")
 int lock_on_return(struct pt_regs *ctx)
 {

@@ -4,30 +4,31 @@
 
 #include <linux/types.h>
 
-/* Functions of the C library that take locks (bpf/lock_calls.bpf.c): what the probe at one is to
- * know of it is its attach cookie. */
+/* Functions of the C library that take locks (bpf/lock_calls.bpf.c). The attach cookie of a probe
+ * describes its function. */
 
 enum lock_call {
 	LOCK_CALL_NONE,
-	LOCK_CALL_MUTEX,     /* waits until it has it */
-	LOCK_CALL_MUTEX_TRY, /* takes it, if it returns 0, but does not wait for ever */
+	LOCK_CALL_MUTEX,     /* waits until it has the mutex */
+	LOCK_CALL_MUTEX_TRY, /* takes the mutex if it returns 0, and does not wait without a limit
+			      */
 	LOCK_CALL_READ,
 	LOCK_CALL_WRITE,
 	LOCK_CALL_UNLOCK,
-	LOCK_CALL_FORGET,   /* what is at this address was, or is from now on, another mutex */
-	LOCK_CALL_CONDITION /* its second argument is let go, and taken again */
+	LOCK_CALL_FORGET,   /* the address held, or from now on holds, another mutex */
+	LOCK_CALL_CONDITION /* its second argument is a mutex, which it releases and takes again */
 };
 
 #define LOCK_CALL_MASK 0xff
-#define LOCK_CALL_MUSL 0x100 /* musl's structs, not glibc's */
+#define LOCK_CALL_MUSL 0x100 /* musl's structs instead of glibc's */
 
-/* A mutex in the order of locks, as the first words of such a sample: that which is taken, then
- * those that are held, the newest first. Its address, and a number that changes when another mutex
- * comes there; 0 at first. */
+/* A mutex in the order of locks, as the first words of such a sample: the one to be taken, then
+ * those held, the newest first. It is identified by its address, and a number that changes when
+ * another mutex is at that address; initially 0. */
 #define LOCK_NODE(address, life) ((address) | (__u64)(life) << 47)
 #define LOCK_NODE_ADDRESS(node)	 ((node) & ((1ULL << 47) - 1))
 #define LOCK_NODE_LIFE(node)	 ((node) >> 47 & 0xffff)
-#define LOCKS_HELD_MAX		 16 /* of a thread: a power of two */
+#define LOCKS_HELD_MAX		 16 /* mutexes of one thread; a power of two */
 #define LOCK_EDGES_MAX		 65536
 #define LOCK_LIVES_MAX		 65536
 

@@ -3,15 +3,15 @@
 #include "bpf/interval.bpf.h"
 #include "bpf/lock_calls.h"
 
-/* In which order threads take mutexes, by probes at the functions of the C library. A thread that
- * is about to wait for one while it holds others is sampled when it does so for the first time: a
- * deadlock is seen whether or not it happens. The sample's first words are the mutexes. */
+/* The order in which threads take mutexes, by probes at the functions of the C library. A thread
+ * that is about to wait for a mutex while it holds others is sampled if this order is new. So a
+ * possible deadlock is seen whether or not it happens. The sample's first words are the mutexes. */
 
 struct lock_order_thread {
 	__u64 held[LOCKS_HELD_MAX]; /* nodes, the newest first */
-	__u64 tried;		    /* address that a call is about which need not succeed; 0 */
-	__u64 tried_sp;		    /* ... and where its return address lies */
-	__u64 last, last_sp;	    /* of the last call that waits */
+	__u64 tried;		    /* address of the mutex of a call that may fail; 0: none */
+	__u64 tried_sp;		    /* address of that call's return address */
+	__u64 last, last_sp;	    /* mutex and stack pointer of the last call that waits */
 	__u32 depths[LOCKS_HELD_MAX];
 	__u32 n;
 	__u32 pad;
@@ -24,7 +24,7 @@ struct {
 	__type(value, struct lock_order_thread);
 } lock_order_threads SEC(".maps");
 
-/* Orders that were sampled. One that is forgotten is sampled once more. */
+/* Sampled orders. An evicted one is sampled once more. */
 struct lock_edge {
 	__u64 from, to; /* nodes */
 	__u32 tgid, tid;
@@ -37,7 +37,7 @@ struct {
 	__type(value, __u32);
 } lock_edges SEC(".maps");
 
-/* Numbers of mutexes that are not the first at their address. */
+/* Numbers of mutexes after the first one at an address. */
 struct lock_place {
 	__u64 address;
 	__u32 tgid;
@@ -55,8 +55,8 @@ static __u64 last_life = 0;
 
 #define HELD_AT(i)	((i) & (LOCKS_HELD_MAX - 1))
 #define INNER_BYTES	512
-#define OWNER_DIED	130 /* EOWNERDEAD: it is taken nevertheless */
-#define KINDS		3   /* of glibc's __kind and musl's _m_type */
+#define OWNER_DIED	130 /* EOWNERDEAD: the mutex is taken nevertheless */
+#define KINDS		3   /* mask for glibc's __kind and musl's _m_type */
 #define RECURSIVE	1
 #define KIND_AT(cookie) ((cookie)&LOCK_CALL_MUSL ? 0 : 16)
 
@@ -68,7 +68,7 @@ static __always_inline __u64 node_of(__u64 address, __u32 tgid)
 	return LOCK_NODE(address, life ? *life : 0);
 }
 
-/* Where it is among those that are held; LOCKS_HELD_MAX: nowhere. */
+/* Returns the index of the mutex among those held, or LOCKS_HELD_MAX. */
 static __always_inline __u32 find_held(const struct lock_order_thread *thread, __u64 address)
 {
 	__u32 i;
@@ -84,7 +84,7 @@ static __always_inline void hold(struct lock_order_thread *thread, __u64 node, _
 	__u64 address = LOCK_NODE_ADDRESS(node);
 	__u32 i = find_held(thread, address), kind = 0;
 
-	if (i < LOCKS_HELD_MAX) { /* again: it is recursive, or the call fails */
+	if (i < LOCKS_HELD_MAX) { /* again: a recursive mutex, or a call that fails */
 		bpf_probe_read_user(&kind, sizeof(kind), (void *)address + KIND_AT(cookie));
 		if ((kind & KINDS) == RECURSIVE)
 			thread->depths[HELD_AT(i)]++;
@@ -126,7 +126,7 @@ static __always_inline void forget(__u64 address, __u32 tgid)
 	bpf_map_update_elem(&lock_lives, &place, &life, BPF_ANY);
 }
 
-/* Is any of these orders new? If so, and if `seen`, they are not new any more. */
+/* Returns 1 if one of these orders is new. With @seen it records them as seen. */
 static __always_inline int has_new(const struct lock_order_thread *thread, __u64 node, __u32 tgid,
 				   int seen)
 {
@@ -149,7 +149,8 @@ static __always_inline int has_new(const struct lock_order_thread *thread, __u64
 	return any;
 }
 
-/* The sample of the thread that is about to take it; NULL: there is none, or not yet. */
+/* Begins the sample of the thread that is about to take the mutex. Returns NULL if its orders are
+ * not new, or if no sample can begin. */
 static __always_inline struct scratch *order__begin(const struct lock_order_thread *thread,
 						    __u64 node, __u32 tgid)
 {
@@ -216,8 +217,8 @@ int lock_order_on_call(struct pt_regs *ctx)
 		return 0;
 	}
 	node = node_of(address, tgid);
-	/* One that it has already (a recursive one, a condition's) waits for nothing new, but what
-	 * was taken after it is held while a condition's is taken again. */
+	/* A mutex that the thread already holds (a recursive one, a condition's) is no new wait.
+	 * But mutexes taken after a condition's are held while that is taken again. */
 	scratch = call == LOCK_CALL_MUTEX && find_held(thread, address) < LOCKS_HELD_MAX
 			  ? NULL
 			  : order__begin(thread, node, tgid);
@@ -239,7 +240,7 @@ int lock_order_on_return(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx), tried;
 	__u32 result = ctx->rax;
 
-	/* At a `ret`, or where the return address led to, behind it. */
+	/* at a `ret`, or after it at the return address */
 	if (!thread || !thread->tried ||
 	    (ctx->rsp != thread->tried_sp && ctx->rsp != thread->tried_sp + 8))
 		return 0;

@@ -4,12 +4,12 @@
 
 #include "bpf/sampler.bpf.h"
 
-/* What is kept of a thread that waits for locks (bpf/lock.bpf.c); it goes away with the thread. */
+/* The state of a thread that waits for locks (bpf/lock.bpf.c); freed with the thread. */
 
 struct lock_thread {
 	struct waiting_rec rec;
-	__u64 last_ns; /* when the last wait began */
-	__u64 heard;   /* 1: a wait has begun or ended in it since we listen */
+	__u64 last_ns; /* start of the last wait */
+	__u64 heard;   /* 1: a wait has begun or ended in it since recording began */
 };
 
 struct {
@@ -19,13 +19,13 @@ struct {
 	__type(value, struct lock_thread);
 } lock_threads __weak SEC(".maps");
 
-/* The call for a lock that it is in (bpf/lock_calls.bpf.c). */
+/* The thread's current call for a lock (bpf/lock_calls.bpf.c). */
 struct lock_call_rec {
-	__u64 since_ns; /* 0: it is in none */
+	__u64 since_ns; /* start of the call; 0: none */
 	__u64 address, sp, sleeps;
 	struct interval_clock clock;
-	__u32 owner; /* 0: not known */
-	__u32 taken; /* the lock was, by another thread */
+	__u32 owner; /* id of the lock's owner; 0: unknown */
+	__u32 taken; /* 1: another thread had the lock */
 };
 
 struct {

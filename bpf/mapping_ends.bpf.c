@@ -4,23 +4,23 @@
 
 /* Ends of published mappings.
  *
- * A library that is unloaded leaves its addresses to the next one. User space is told of mappings
- * of code, but late: until it has published the new list, the unwinder would use the table of the
+ * The next library may be loaded at the addresses of an unloaded one. User space receives mappings
+ * of code, but late. Until it has published the new list, the unwinder would use the table of the
  * old library for the code of the new one. The kernel gives an address to a new mapping only if
  * nothing is mapped there any more. So a new mapping at the addresses of a published entry proves
- * that the entry is over, before any code can run there. mappings_rec.ended counts these.
+ * that the entry has ended, before any code can run there. mappings_rec.ended counts these.
  *
- * Two cases are left to user space, which compares the times of mappings with those of samples
- * (core/target/mapping_times.h): a mapping that its program puts over another one (MAP_FIXED), for
- * which the kernel looks for no address, and kernels without this tracepoint.
+ * User space handles two other cases by comparing the times of mappings with those of samples
+ * (core/target/mapping_times.h). One is a mapping over another one (MAP_FIXED), for which the
+ * kernel searches no address. The other is a kernel without this tracepoint.
  *
- * Programs at the kernel's functions would also see the end of a mapping that nothing follows. Some
- * machines forbid such programs, and nothing runs where nothing is mapped. */
+ * Programs at the kernel's functions would also see the end of a mapping without a successor. Some
+ * machines forbid such programs, and no code runs where nothing is mapped. */
 
 struct overlap_search {
 	const struct mapping_list *list;
 	__u64 end;
-	__u32 lo, hi; /* entries below lo begin below the end, those from hi on do not */
+	__u32 lo, hi; /* entries below lo begin below the end, those from hi on at or above it */
 };
 
 static long overlap__halve(__u32 index, void *ctx)
@@ -38,8 +38,8 @@ static long overlap__halve(__u32 index, void *ctx)
 	return 0;
 }
 
-/* Does an entry of the published list lie in [@start, @end)? The last entry that begins below @end
- * tells. */
+/* Returns 1 if an entry of the published list overlaps [@start, @end). Only the last entry that
+ * begins below @end is checked. */
 static __always_inline int mappings__overlap(const struct mappings_rec *rec, __u64 start, __u64 end)
 {
 	const struct mapping_list *list = rec->active ? &rec->lists[1] : &rec->lists[0];
@@ -49,7 +49,7 @@ static __always_inline int mappings__overlap(const struct mappings_rec *rec, __u
 	return search.lo && list->mappings[(search.lo - 1) & (MAPPINGS_MAX - 1)].end > start;
 }
 
-/* The published mappings of @proc's address space; NULL: there are none. */
+/* Returns the published mappings of @proc's address space, or NULL. */
 static __always_inline struct mappings_rec *mappings__of(const struct proc_rec *proc)
 {
 	__u32 space = proc->space, zero = 0;

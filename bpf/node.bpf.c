@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/noted.bpf.h"
 
-/* bpf/node_unwind.bpf.c has told what JavaScript's frames are. */
+/* Adds the JavaScript frames that bpf/node_unwind.bpf.c has identified. */
 SEC("?perf_event")
 int walk_node(void *ctx)
 {

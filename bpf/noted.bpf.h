@@ -2,13 +2,13 @@
 #ifndef BRAID_NOTED_BPF_H
 #define BRAID_NOTED_BPF_H
 
-/* Frames of runtimes that are native frames themselves: while it unwinds, the unwinder is told by
- * the runtime's hook what each is (struct frame_note), and puts it on a list. Their walker has but
- * to take them from there. */
+/* Frames of runtimes that are native frames themselves. While it unwinds, the unwinder calls the
+ * runtime's hook, which identifies each frame (struct frame_note), and puts it on a list. The
+ * walker only copies the frames from that list. */
 
 #include "bpf/scratch.bpf.h"
 
-/* `cfa`: of the native frame. */
+/* Adds a runtime frame to the list. @cfa: CFA of the native frame. */
 static __always_inline void noted__add(struct scratch *scratch, __u64 key, __u64 cfa, __u32 walker,
 				       __u32 enters)
 {
@@ -21,7 +21,7 @@ static __always_inline void noted__add(struct scratch *scratch, __u64 key, __u64
 	scratch->n_noted++;
 }
 
-/* The frame that was just left. */
+/* Adds the frame that the unwinder has just left, if it is a runtime frame. */
 static __always_inline void noted__take(struct scratch *scratch)
 {
 	const struct unwind_state *u = &scratch->unwind;
@@ -57,8 +57,8 @@ static long noted__push_some(__u32 step, void *ctx)
 	return 0;
 }
 
-/* The section of a walker that has all its frames from the unwinder. Returns the address of the
- * outermost one that enters the runtime, or 0. */
+/* Pushes the section of a walker whose frames all come from the unwinder. Returns the address of
+ * the outermost frame that enters the runtime, or 0. */
 static __always_inline __u64 noted__walk(struct scratch *scratch, __u32 walker)
 {
 	struct noted_pushing pushing = { .scratch = scratch, .walker = walker };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/outstanding.bpf.h"
 
-/* The event outstanding: where calls that allocate return, and functions that free. */
+/* The event outstanding: returns of allocating calls, and functions that free. */
 
 const volatile __u32 cfg_outstanding = 0;
 
-/* Links that nobody else has: those of block I/O begin at 1. */
+/* Unique links: those of block I/O begin at 1. */
 __u64 last_held = 1ULL << 62;
 
 static __always_inline void held__note(const struct held_key *key, const struct held_rec *rec)
@@ -16,7 +16,7 @@ static __always_inline void held__note(const struct held_key *key, const struct 
 	held__drop(rec->link);
 }
 
-/* What the call that was entered at `sp` has allocated; 0: nothing. */
+/* Returns the address that @call has allocated; 0: none. */
 static __always_inline __u64 held__returned(const struct held_call *call, __u64 result)
 {
 	__u64 address;
@@ -28,7 +28,7 @@ static __always_inline __u64 held__returned(const struct held_call *call, __u64 
 	return address;
 }
 
-/* At a `ret`, or where the return address led to, behind it; or at the jump that ends the call. */
+/* Runs at a `ret`, after it at the return address, or at the jump that ends the call. */
 SEC("?uprobe")
 int outstanding_on_return(struct pt_regs *ctx)
 {
@@ -44,7 +44,7 @@ int outstanding_on_return(struct pt_regs *ctx)
 	call->sp = 0;
 	address = held__returned(call, results[ALLOC_PASSES(bpf_get_attach_cookie(ctx))]);
 	if (call->old.link && !address && call->bytes)
-		held__note(&call->moved, &call->old); /* it has failed */
+		held__note(&call->moved, &call->old); /* the call failed */
 	else if (call->old.link)
 		held__drop(call->old.link);
 	if (!address || !held__key(&key, address)) {
@@ -64,7 +64,7 @@ int outstanding_on_return(struct pt_regs *ctx)
 SEC("?uprobe")
 int outstanding_on_free(struct pt_regs *ctx)
 {
-	/* By number of the register. */
+	/* by number of the register */
 	volatile __u64 arguments[8] = { ctx->rdi, ctx->rsi, ctx->rdx, ctx->rcx };
 	__u64 address = arguments[ALLOC_FREED(bpf_get_attach_cookie(ctx))];
 	struct held_rec rec;

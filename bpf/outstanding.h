@@ -4,11 +4,11 @@
 
 #include <linux/types.h>
 
-/* Sampled allocations that have not been freed: what both halves agree on. */
+/* Sampled allocations that have not been freed: the interface of both halves. */
 
-#define HELD_MAX 65536 /* at once; more are counted losses */
+#define HELD_MAX 65536 /* maximum at once; further ones are counted losses */
 
-struct held_key { /* a child's copy of the address, and what is there after an exec, are others */
+struct held_key { /* differs for a child's copy of the address, and for the address after an exec */
 	__u32 tgid;
 	__u32 program; /* as in proc_rec */
 	__u64 address;
@@ -16,8 +16,8 @@ struct held_key { /* a child's copy of the address, and what is there after an e
 _Static_assert(sizeof(struct held_key) == 16, "held_key");
 
 struct held_rec {
-	__u64 link;    /* the sample's: its value is to come (SAMPLE_PENDING) */
-	__u64 time_ns; /* when it was allocated */
+	__u64 link;    /* link of the sample; its value is pending (SAMPLE_PENDING) */
+	__u64 time_ns; /* time of the allocation */
 };
 _Static_assert(sizeof(struct held_rec) == 16, "held_rec");
 
