@@ -2,20 +2,20 @@
 #ifndef BRAID_NODE_H
 #define BRAID_NODE_H
 
-/* V8: what crosses between the halves. */
+/* V8: the interface of the two halves. */
 
 #include <linux/types.h>
 
-/* Words of a frame of JavaScript, below its frame pointer: off_fp_* of V8's constants, in all
- * versions that have a walker. */
-#define NODE_FP_CONTEXT	    8 /* a Smi: what kind of frame it is instead */
+/* Words of a JavaScript frame, by their distance below its frame pointer: off_fp_* of V8's
+ * constants, in all versions that have a walker. */
+#define NODE_FP_CONTEXT	    8 /* if this is a Smi, it is the kind of the frame instead */
 #define NODE_FP_FUNCTION    16
 #define NODE_FP_BYTECODES   32 /* BytecodeArray of code that is not optimized */
-#define NODE_FP_BYTECODE_AT 40 /* of interpreted code, a Smi */
+#define NODE_FP_BYTECODE_AT 40 /* offset in the bytecodes for interpreted code, a Smi */
 #define NODE_FP_WORDS	    5
 
-#define NODE_SFI_BYTES	96 /* of a SharedFunctionInfo, read at once; all fields below lie in it */
-#define NODE_CODE_BYTES 80 /* the same of a Code */
+#define NODE_SFI_BYTES	96 /* size of a SharedFunctionInfo for one read, with all fields below */
+#define NODE_CODE_BYTES 80 /* size of a Code for one read, likewise */
 
 /* The low bits of V8's words: a Smi ends with 0, a pointer with 1, a weak one with 3. */
 #define NODE_TAG	  1
@@ -26,28 +26,30 @@
 /* Code begins at a multiple of this (kCodeAlignment). */
 #define NODE_CODE_ALIGNMENT 64
 
-/* Where the texts that name a function are. Bytes from the start of an object, but for the words of
+/* Places of the texts that name a function. Bytes from the start of an object, except for words of
  * a ScopeInfo, which are numbered from its second one on. */
 struct node_text_layout {
-	__u16 first_nonstring, representation_mask, one_byte, cons; /* of a string's type */
+	__u16 first_nonstring, representation_mask, one_byte,
+		cons; /* values and bits of a string's type */
 	__u16 string_length, string_chars, cons_first, cons_second;
 	__u16 type_scope_info, scope_n_locals, scope_variable;
 	__u16 scope_module; /* the scope type of modules */
 	__u16 scope_flags_is_smi;
 	__u16 script_name;
-	__u16 thin, thin_actual; /* a string's type; that has another string with its characters */
+	__u16 thin, thin_actual; /* type of a thin string; offset of the other string with its
+				    characters */
 };
 
 /* ScopeFlags, since V8 9.5 to 14.1 (scope-info.tq). */
 #define NODE_SCOPE_TYPE(flags)	      ((flags)&0xf)
 #define NODE_SCOPE_HAS_CLASS_VARIABLE (1U << 10)
-#define NODE_SCOPE_FUNCTION_VARIABLE  (3U << 12) /* 0: its function has no name */
+#define NODE_SCOPE_FUNCTION_VARIABLE  (3U << 12) /* 0: the function has no name */
 #define NODE_SCOPE_HAS_INFERRED_NAME  (1U << 14)
 /* kScopeInfoMaxInlinedLocalNamesSize: more names are one word */
 #define NODE_SCOPE_INLINED_LOCALS_MAX 75
 
-/* Returns the word of a ScopeInfo with @n locals where its function's name is, if it has one. An
- * inferred name is behind that. */
+/* Returns the word of a ScopeInfo with @n locals for its function's name. An inferred name is after
+ * it. */
 static inline __attribute__((always_inline)) __u64
 node_scope__name(const struct node_text_layout *layout, __u32 flags, __u32 n)
 {
@@ -64,72 +66,69 @@ static inline __attribute__((always_inline)) __u64 node_hash__add(__u64 hash, __
 	return (hash ^ word) * 0x9e3779b97f4a7c15ULL + (hash >> 29); /* 2^64 / golden ratio */
 }
 
-#define NODE_TEXT_CHARS 96 /* of a string, which count in the hash of texts */
-#define NODE_TEXT_PARTS                                                          \
-	8 /* of it that are still to be read; a left-deep tree takes one a level \
-	   */
+#define NODE_TEXT_CHARS 96 /* characters of a string that are in the hash of texts */
+#define NODE_TEXT_PARTS 8  /* pending parts of a string; a left-deep tree takes one a level */
 #define NODE_TEXT_STEPS 16
 
-/* Of one process; key: address space. Offsets in bytes from the start of an object, whose first
- * word is its Map. */
+/* One process; key: address space. Offsets in bytes from the start of an object, whose first word
+ * is its Map. */
 struct node_proc_rec {
-	__u16 map_type;	       /* of Map: u16, the type of the objects that have it */
-	__u16 function_shared; /* of JSFunction: its SharedFunctionInfo */
-	__u16 sfi_data;	       /* of SharedFunctionInfo: a Smi in those of builtins */
-	__u16 sfi_name;	       /* of the same: a String or a ScopeInfo */
+	__u16 map_type;	       /* Map: u16, the type of the objects that have it */
+	__u16 function_shared; /* JSFunction: its SharedFunctionInfo */
+	__u16 sfi_data;	       /* SharedFunctionInfo: a Smi in those of builtins */
+	__u16 sfi_name;	       /* SharedFunctionInfo: a String or a ScopeInfo */
 	__u16 sfi_script;
-	__u16 sfi_literal; /* i32: number of the function in its script */
-	__u16 script_id,
-		script_source; /* of Script: a Smi that no other Script gets, and a String */
-	__u16 stream_header; /* what precedes the instructions in the object that holds them: up to
-			      * V8 10 the Code itself, since then an InstructionStream */
-	__u16 stream_code;   /* of that: its Code; 0: it is the Code */
-	__u16 code_start;    /* of Code: address of the instructions; 0: they follow its header */
-	__u16 code_size;     /* of Code: i32, of the instructions */
-	__u16 code_deopt;    /* of Code: what it was made of, or refers to */
-	__u16 code_flags;    /* of Code: u32; its kind is in the bits of kind_mask */
-	__u16 kind_mask, kind_baseline; /* this kind, and all above, have JavaScript in them */
+	__u16 sfi_literal;		/* i32: number of the function in its script */
+	__u16 script_id, script_source; /* Script: a Smi that no other Script gets, and a String */
+	__u16 stream_header; /* bytes before the instructions in the object that holds them: up to
+				V8 10 the Code itself, since then an InstructionStream */
+	__u16 stream_code;   /* offset of the Code in that object; 0: the object is the Code */
+	__u16 code_start;    /* Code: address of the instructions; 0: they follow its header */
+	__u16 code_size;     /* Code: i32, bytes of the instructions */
+	__u16 code_deopt;    /* Code: data that it was made from, or refers to */
+	__u16 code_flags;    /* Code: u32; its kind is in the bits of kind_mask */
+	__u16 kind_mask, kind_baseline; /* this kind, and all above, contain JavaScript */
 	/* Types of objects. */
 	__u16 type_map, type_sfi, type_stream, type_bytecodes, type_script;
-	/* Link-time addresses of the code that V8 has compiled for itself, the builtin functions
-	 * and the interpreter; no bytes: not known. */
+	/* Link-time addresses of V8's own compiled code, the builtin functions and the interpreter;
+	 * no bytes: unknown. */
 	__u64 blob_start, blob_bytes;
 	struct node_text_layout text;
 	__u32 pad;
-	__u64 replaced_ns; /* when a frame last had another function than before; 0: never */
+	__u64 replaced_ns; /* time when a frame last had another function than before; 0: never */
 };
 
 /* rec_code.table_format */
 enum {
-	NODE_FUNCTION, /* index: of the bytecode as the frame has it, or NODE_NO_OFFSET */
-	NODE_CODE,     /* index: of the instruction in its code */
-	NODE_STUB,     /* code of V8's own that the program made it make; index: the frame's type */
-	NODE_UNKNOWN,  /* a function that cannot be read */
-	NODE_BUILTIN,  /* one of V8's own, which is known by its symbol: never announced */
+	NODE_FUNCTION, /* index: offset of the bytecode from the frame, or NODE_NO_OFFSET */
+	NODE_CODE,     /* index: offset of the instruction in its code */
+	NODE_STUB,     /* V8's own code that it makes for the program; index: the frame's type */
+	NODE_UNKNOWN,  /* a function that is unreadable */
+	NODE_BUILTIN,  /* a function of V8's own, identified by its symbol: never announced */
 };
 #define NODE_NO_OFFSET 0xffffffffU
 
-/* Identifies a function. All addresses are tagged, as V8 has them. Objects move, and others take
- * their places: the garbage collector soon gives the addresses of a function, its name and its
- * script to those of another one. V8 gives each script a number once, and each function one in its
+/* Identifies a function. All addresses are tagged, as in V8. Objects move, and others take their
+ * places. The garbage collector soon reuses the addresses of a function, its name and its script
+ * for those of another one. V8 gives each script a number once, and each function one in its
  * script. */
 struct node_function_id {
 	__u64 sfi;
-	__u64 name, script;	 /* what is in its fields */
-	__u64 script_id, source; /* what is in the script's; 0: it has none */
+	__u64 name, script;	 /* values of its fields */
+	__u64 script_id, source; /* values of the script's fields; 0: there is no script */
 	__u64 texts;		 /* hash of its name and the script's (bpf/node_text.bpf.h) */
 	__u32 literal;		 /* number in the script */
 	__u32 pad;
 };
 
-/* The code that a number stands for, behind the header of rec_code, in `name`. A later read at
- * these addresses is valid if all these words are unchanged. */
+/* Code of a number, after the header of rec_code, in `name`. A later read at these addresses is
+ * valid if all these words are unchanged. */
 struct node_code {
 	struct node_function_id function;
-	__u64 code;  /* NODE_CODE: the Code ... */
-	__u64 deopt; /* ... what its code_deopt refers to ... */
-	__u64 start; /* ... where its instructions begin ... */
-	__u32 size;  /* ... and their bytes */
+	__u64 code;  /* NODE_CODE: the Code */
+	__u64 deopt; /* its field code_deopt */
+	__u64 start; /* address of its instructions */
+	__u32 size;  /* bytes of its instructions */
 	__u32 space;
 };
 

@@ -2,19 +2,19 @@
 #ifndef BRAID_NODE_CODE_BPF_H
 #define BRAID_NODE_CODE_BPF_H
 
-/* Which code of V8's compilers an address is in. A function's own pointer to its code would not do:
- * it may have other code by now than the one that still runs, and code that was entered in the
- * middle of a loop is in no function at all. So the beginning is searched, backwards: an object
- * that holds instructions begins with the Map of such objects, and leads to its Code, which knows
- * how many there are. */
+/* Finds the code of V8's compilers that contains an address. A function's own pointer to its code
+ * is not sufficient. The function may have other code by now than the running one. Code that was
+ * entered in the middle of a loop is not the code of any function. So the beginning is searched
+ * backwards. An object with instructions begins with the Map of such objects, and leads to its
+ * Code, which contains their size. */
 
 #include "bpf/node_state.bpf.h"
 
 #define BLOCK_STEP  (NODE_BLOCK_WORDS * 8)
-#define BLOCK_CODES (BLOCK_STEP / NODE_CODE_ALIGNMENT) /* beginnings in a block */
+#define BLOCK_CODES (BLOCK_STEP / NODE_CODE_ALIGNMENT) /* possible beginnings in a block */
 #define BLOCKS_MAX  1024			       /* half a megabyte */
 
-/* Is that the Map of objects of this type? `known`: the one that is, once it was met. */
+/* Returns 1 if @map is the Map of objects of @type. @known: that Map, once it is found. */
 static __always_inline int map__is(const struct node_proc_rec *proc, __u64 map, __u16 type,
 				   __u64 *known)
 {
@@ -44,10 +44,10 @@ static __always_inline __u32 code__u32(const struct node_state *state, __u32 off
 	return offset <= NODE_CODE_BYTES - 4 ? *(__u32 *)((char *)state->code + offset) : 0;
 }
 
-/* What code__look returns; negative: there is no code. */
+/* Results of code__look(); negative: no code. */
 enum { CODE_HOLDS, CODE_ENDS_BEFORE };
 
-/* Is there code that begins at `start`, and does it hold the address? It is then in state->code and
+/* Checks whether code begins at @start and holds @pc. The code is then in state->code and
  * state->key. */
 __noinline int code__look(struct node_state *state, const struct node_proc_rec *proc, __u64 start,
 			  __u64 pc)
@@ -77,12 +77,12 @@ struct code_search {
 	struct node_state *state;
 	const struct node_proc_rec *proc;
 	__u64 pc;
-	__u64 at; /* of the word that a Map is looked for in, for the last beginning in a block */
+	__u64 at; /* address of the word for a Map, for the last beginning in a block */
 	__u64 found;
 };
 
-/* Reads the block whose last beginning has its word at `at`. What precedes the first code of a page
- * may be unreadable: then word by word. Whether all of it is there. */
+/* Reads the block whose last beginning has its word at @at. Memory before the first code of a page
+ * may be unreadable. Then the block is read word by word. Returns 1 if all of it is readable. */
 __noinline int block__read(struct node_state *state, __u64 at)
 {
 	int i, all = 1;
@@ -102,7 +102,7 @@ __noinline int block__read(struct node_state *state, __u64 at)
 	return all;
 }
 
-/* Looks at the beginnings in one block, from the last one on. */
+/* Checks the beginnings in one block, from the last one on. */
 static long code__search_block(__u32 index, void *ctx)
 {
 	struct code_search *search = ctx;
@@ -133,7 +133,7 @@ static __always_inline struct node_place *place__at(struct node_state *state, __
 	return &state->places[hash >> (64 - NODE_PLACES_LOG2)];
 }
 
-/* Looks for the code that holds the address. 1: it is in state->code and state->key. */
+/* Finds the code that holds @pc. Returns 1 if it is in state->code and state->key. */
 __noinline int code__find(struct node_state *state, const struct node_proc_rec *proc, __u64 pc)
 {
 	struct code_search search = { .state = state, .proc = proc, .pc = pc };

@@ -6,11 +6,11 @@
 #include "bpf/node_text.bpf.h"
 #include "bpf/tableless.bpf.h"
 
-/* What a frame of V8's is, by the words below its frame pointer, and its number. What identifies a
- * function is its SharedFunctionInfo, together with what that refers to (its name and scope, its
- * script), V8's numbers of the script and of the function in it, and for compiled code its Code,
- * together with where its instructions are. A new isolate counts from the beginning, so a hash of
- * the texts is part of it, too. */
+/* Identifies a V8 frame by the words below its frame pointer, and numbers its code. A function is
+ * identified by its SharedFunctionInfo, and by the objects that this refers to: its name and scope,
+ * and its script. V8's numbers of the script and of the function in it are used, too. Compiled code
+ * is identified by its Code and the address of its instructions, too. The numbers of a new isolate
+ * start again, so a hash of the texts is part of the identity. */
 
 static __always_inline int code__announce(const struct node_code *key,
 					  const struct scratch *scratch, __u32 number, __u32 kind)
@@ -26,12 +26,13 @@ static __always_inline int code__announce(const struct node_code *key,
 	rec->tgid = scratch->sample.tgid;
 	rec->walker = WALKER_NODE;
 	rec->table_format = kind;
-	/* User space shall read more of it while the process runs and the function is there. */
+	/* User space must read more data about it while the process runs and the function
+	 * exists. */
 	return bpf_ringbuf_output(&ring, &message, sizeof(message), BPF_RB_FORCE_WAKEUP);
 }
 
-/* The number of what is in state->key, told to user space with its first use. -1: that could not be
- * told, and the next sample tries again. */
+/* Stores the number of the code in state->key, and sends it to user space with its first use.
+ * Returns -1 if that fails; the next sample tries again. */
 static __noinline int code__number(const struct node_state *state, const struct scratch *scratch,
 				   __u32 kind, __u32 *ret_number)
 {
@@ -95,7 +96,7 @@ static __always_inline int script__is(struct node_state *state, const struct nod
 	return 1;
 }
 
-/* Adds what identifies the script of the function in state->key. */
+/* Adds the identity of the script of the function in state->key. */
 __noinline int function__read_script(struct node_state *state, const struct node_proc_rec *proc)
 {
 	struct node_function_id *id;
@@ -113,7 +114,8 @@ __noinline int function__read_script(struct node_state *state, const struct node
 	return 0;
 }
 
-/* Is that an array of bytecodes? Where a frame has one at this place, it is not optimized. */
+/* Returns 1 if @object is an array of bytecodes. A frame with one at this place is not
+ * optimized. */
 __noinline int bytecodes__is(struct node_state *state, const struct node_proc_rec *proc,
 			     __u64 object)
 {
@@ -125,8 +127,8 @@ __noinline int bytecodes__is(struct node_state *state, const struct node_proc_re
 	return map__is(proc, map, proc->type_bytecodes, &state->maps.bytecodes);
 }
 
-/* Could that be a return address: is there a call before it? call rel32; call r64; call [r64 +
- * disp] with 8 or 32 bits of it. */
+/* Returns 1 if @pc may be a return address, because a call ends there: call rel32; call r64; call
+ * [r64 + disp] with 8 or 32 bits of it. */
 static __always_inline int address__is_returned_to(__u64 pc)
 {
 	__u8 code[8];
@@ -135,7 +137,7 @@ static __always_inline int address__is_returned_to(__u64 pc)
 	       (code[3] == 0xe8 || code[6] == 0xff || code[5] == 0xff || code[2] == 0xff);
 }
 
-/* Is the address in code of a compiler for JavaScript? Then that is in state->key. */
+/* Returns 1 if @pc is in code of a compiler for JavaScript, which is then in state->key. */
 __noinline int address__is_compiled(struct node_state *state, const struct node_proc_rec *proc,
 				    __u64 pc)
 {
@@ -144,11 +146,11 @@ __noinline int address__is_compiled(struct node_state *state, const struct node_
 	return (code__u32(state, proc->code_flags) & proc->kind_mask) >= proc->kind_baseline;
 }
 
-#define TOP_WORDS 2 /* of the stack, where a function without a frame has its return address */
+#define TOP_WORDS 2 /* stack words that may be a frameless function's return address */
 
-/* The address in compiled code where the frame's function is; 0: it has none. A function that was
- * interrupted before it has a frame, or that makes none, is in its caller's; where that is, is
- * behind one of the topmost words of the stack. */
+/* Returns the address in compiled code of the frame's function, or 0. A function that was
+ * interrupted before it made a frame, or that makes none, uses its caller's frame. Its own return
+ * address is then one of the topmost words of the stack. */
 __noinline __u64 frame__compiled(struct node_state *state, const struct node_proc_rec *proc,
 				 const struct node_frame *frame)
 {
@@ -168,9 +170,9 @@ __noinline __u64 frame__compiled(struct node_state *state, const struct node_pro
 	return 0;
 }
 
-/* Code that is in V8's own file, or in a copy of it, interprets; except that builtin functions are
- * written in it as well. Code that was entered in the middle of a loop has what is left of an
- * interpreted frame. */
+/* Returns 1 if the frame is interpreted. Code in V8's own file, or in a copy of it, is the
+ * interpreter or a builtin function. Code that was entered in the middle of a loop has remains of
+ * an interpreted frame. */
 static __always_inline int frame__is_interpreted(struct node_state *state,
 						 const struct node_proc_rec *proc,
 						 const struct node_frame *frame,
@@ -252,8 +254,8 @@ static __always_inline void state__note_replaced(struct node_state *state)
 		proc->replaced_ns = state->time_ns;
 }
 
-/* Sets kind, index and number of the frame whose words `cache` has. @same: it had these words
- * before. */
+/* Sets kind, index and number of the frame whose words are in @cache. @same: these words are those
+ * of the last check. */
 static __always_inline void frame__resolve(const struct scratch *scratch, struct node_state *state,
 					   const struct node_frame *frame, struct node_cache *cache,
 					   int same)
@@ -289,7 +291,7 @@ static __always_inline struct node_cache *cache__at(struct node_state *state,
 	return &state->caches[hash >> (64 - NODE_CACHES_LOG2)];
 }
 
-/* Returns 1 if the frame has the words of the cached one. It may still be of another call of
+/* Returns 1 if the frame has the words of the cached one. It may still belong to another call of
  * another function. */
 static __always_inline int cache__is(const struct node_cache *cache, const struct node_state *state,
 				     const struct node_frame *frame)
@@ -301,14 +303,14 @@ static __always_inline int cache__is(const struct node_cache *cache, const struc
 	       cache->space == state->space;
 }
 
-/* Returns 1 if the function was met there for CODE_OLD_NS, and the process replaces none. */
+/* Returns 1 if the function has been there for CODE_OLD_NS, and the process replaces none. */
 static __always_inline int cache__is_old(const struct node_cache *cache,
 					 const struct node_state *state)
 {
 	return !state->replaces && cache->checked_ns - cache->since_ns >= CODE_OLD_NS;
 }
 
-/* Returns 1 if the frame with these words need not be looked at again. What a Smi says is in the
+/* Returns 1 if the frame with these words need not be checked again. A Smi's value is part of the
  * words. */
 static __always_inline int cache__is_fresh(const struct node_cache *cache,
 					   const struct node_state *state)
@@ -318,7 +320,7 @@ static __always_inline int cache__is_fresh(const struct node_cache *cache,
 		state->time_ns - cache->checked_ns < NOTE_RECHECK_NS);
 }
 
-/* What the frame in state->frame is, into the note of it. */
+/* Identifies the frame in state->frame, and fills its note. */
 static __always_inline void frame__key(struct unwind_state *u, const struct scratch *scratch,
 				       struct node_state *state)
 {

@@ -2,35 +2,36 @@
 #ifndef BRAID_NODE_STATE_BPF_H
 #define BRAID_NODE_STATE_BPF_H
 
-/* What is known of V8's frames from one to the next. */
+/* State of V8's walker from one frame to the next. */
 
 #include "bpf/code_age.bpf.h"
 #include "bpf/node.h"
 #include "bpf/scratch.bpf.h"
 
 struct node_frame {
-	__u64 pc; /* of the instruction, or one less than the return address */
+	__u64 pc; /* address of the instruction, or the return address - 1 */
 	__u64 fp;
-	__u64 sp;		    /* of the innermost frame; else 0 */
+	__u64 sp;		    /* stack pointer of the innermost frame; else 0 */
 	__u64 words[NODE_FP_WORDS]; /* those below fp, the last of them first */
 	__u32 in_file;		    /* code of V8's own, in its file */
 	__u32 pad;
 };
 
-/* What a frame was when it was last met, which is the same as long as its words are. */
+/* A cached frame, valid as long as its words are unchanged. */
 struct node_cache {
 	__u64 pc, fp, context, function, bytecodes;
-	__u64 since_ns, checked_ns; /* when this function was first met there, and last */
-	__u64 glance;		    /* hash of what identifies it and its code */
+	__u64 since_ns, checked_ns; /* time when this function was found there first, and when it
+				       was last compared */
+	__u64 glance;		    /* hash of the identity of it and its code */
 	__u32 space, number;
 	__u32 kind, index;
 };
 #define NODE_CACHES_LOG2 11
 #define NODE_CACHES	 (1 << NODE_CACHES_LOG2)
 
-/* Where the code around an address was last found to begin. */
+/* The cached beginning of the code around an address. */
 struct node_place {
-	__u64 pc, start; /* 0: nowhere */
+	__u64 pc, start; /* 0: none */
 	__u64 checked_ns;
 	__u32 space, pad;
 };
@@ -41,24 +42,24 @@ struct node_place {
 
 /* The Maps of some types, of which a process has one each. */
 struct node_maps {
-	__u64 sfi, stream, bytecodes, script; /* tagged; 0: not met yet */
+	__u64 sfi, stream, bytecodes, script; /* tagged; 0: not found yet */
 };
 
 /* One per slot. */
 struct node_state {
-	__u64 time_ns; /* of the sample that this belongs to */
+	__u64 time_ns; /* time of the sample that the state belongs to */
 	__u32 space;
-	__u16 is_known;		   /* `proc` is that of the sample's process */
-	__u16 replaces;		   /* that has replaced functions lately (code_age.bpf.h) */
-	struct node_proc_rec proc; /* once a sample: to look it up costs what a frame should */
-	struct node_maps maps;	   /* of `space` */
+	__u16 is_known; /* `proc` is that of the sample's process */
+	__u16 replaces; /* the process has replaced functions recently (code_age.bpf.h) */
+	struct node_proc_rec proc; /* copied once a sample: a lookup is expensive */
+	struct node_maps maps;	   /* Maps of `space` */
 	struct node_code key;
 	__u64 sfi[NODE_SFI_BYTES / 8];
 	__u64 code[NODE_CODE_BYTES / 8];
 	__u64 block[NODE_BLOCK_WORDS];
-	__u64 text[NODE_TEXT_CHARS / 4]; /* of 16 bits each */
+	__u64 text[NODE_TEXT_CHARS / 4]; /* characters of 16 bits each */
 	__u64 parts[NODE_TEXT_PARTS];	 /* strings to read, the next one last */
-	__u32 n_parts, text_left;	 /* the latter: characters */
+	__u32 n_parts, text_left;	 /* text_left: characters */
 	struct node_frame frame;	 /* the current one */
 	struct node_cache caches[NODE_CACHES];
 	struct node_place places[NODE_PLACES];

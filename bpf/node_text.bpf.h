@@ -2,10 +2,10 @@
 #ifndef BRAID_NODE_TEXT_BPF_H
 #define BRAID_NODE_TEXT_BPF_H
 
-/* A hash of the texts that name a function: its name and the file's. User space reads them later,
- * when the function may be garbage. Of a garbage object the addresses stay what they were until its
- * own memory is used again, and its name's memory may be used before that.
- * runtimes/node/node_text.c computes the same. */
+/* Hashes the texts that name a function: its name and the file's. User space reads them later, when
+ * the function may be garbage. The addresses in a garbage object remain until its own memory is
+ * used again, and its name's memory may be used before that. runtimes/node/node_text.c computes the
+ * same hash. */
 
 #include "bpf/node_state.bpf.h"
 
@@ -52,14 +52,14 @@ __noinline int text__add_flat(struct node_state *state, const struct node_proc_r
 	return 0;
 }
 
-/* Returns the place of a part. The mask is applied where the verifier of Linux 6.1 sees it. */
+/* Returns the address of a part. The mask is applied where the verifier of Linux 6.1 sees it. */
 static __always_inline __u64 *part__at(struct node_state *state, __u64 n)
 {
 	asm volatile("" : "+r"(n));
 	return &state->parts[n & (NODE_TEXT_PARTS - 1)];
 }
 
-/* Adds the string that is next, or puts its parts in its place. */
+/* Adds the next string, or replaces it by its parts. */
 __noinline int text__step(struct node_state *state, const struct node_proc_rec *proc)
 {
 	__u32 n, representation;
@@ -98,8 +98,9 @@ __noinline int text__step(struct node_state *state, const struct node_proc_rec *
 }
 
 /* Adds the length of a string and its first characters to state->key.function.texts. The program
- * may at any time make a string of several parts flat, which must not change the hash. So it has
- * no address, and nothing of how the string is made up. Returns 1 if the string is not empty. */
+ * may at any time make a string of several parts flat, which must not change the hash. So the hash
+ * contains no address, and nothing of the string's structure. Returns 1 if the string is not
+ * empty. */
 __noinline int text__add(struct node_state *state, const struct node_proc_rec *proc, __u64 string)
 {
 	__u64 *hash;
@@ -123,7 +124,7 @@ __noinline int text__add(struct node_state *state, const struct node_proc_rec *p
 	return length != 0;
 }
 
-/* The same for the word number @i of the ScopeInfo, if that is a string. */
+/* Adds the word number @i of the ScopeInfo like text__add(), if it is a string. */
 static __always_inline int text__add_of_scope(struct node_state *state,
 					      const struct node_proc_rec *proc, __u64 scope,
 					      __u64 i)
@@ -134,7 +135,7 @@ static __always_inline int text__add_of_scope(struct node_state *state,
 	       text__add(state, proc, word);
 }
 
-/* Adds the name that the ScopeInfo has for its function. */
+/* Adds the function name that the ScopeInfo contains. */
 __noinline int text__add_scope(struct node_state *state, const struct node_proc_rec *proc,
 			       __u64 scope)
 {

@@ -2,25 +2,25 @@
 #include "bpf/perl_context.bpf.h"
 
 /* Walks Perl's context stacks of the interrupted thread, innermost first: subroutines, formats,
- * evals, files that are being required, sort blocks and code in patterns. Loops and plain blocks
- * have contexts, too, and are passed over. The interpreter has a context stack for each
- * "stackinfo": one for the main program, and a new one for what the interpreter itself calls (tied
- * variables, overloaded operators, destructors, comparisons of sort, signal handlers).
+ * evals, required files, sort blocks and code in patterns. Loops and plain blocks have contexts,
+ * too, and are skipped. The interpreter has a context stack for each "stackinfo". One is for the
+ * main program. Each call by the interpreter itself has a new one (tied variables, overloaded
+ * operators, destructors, comparisons of sort, signal handlers).
  *
- * A context has no line of its own. The innermost one runs the statement PL_curcop; each keeps the
- * statement that was current when it began, which is its caller's.
+ * A context has no line of its own. The innermost one runs the statement PL_curcop. Each context
+ * contains the statement that was current when it began, which is its caller's.
  *
- * Calls from Perl to Perl do not nest natively: one Perl_runops_standard runs them all, up to a
- * subroutine that C has called (call_sv). Such a one has no operation to return to (retop, cop.h),
- * and ends the loop. */
+ * Calls from Perl to Perl do not nest natively. One Perl_runops_standard runs them all, up to a
+ * subroutine that C has called (call_sv). Such a subroutine has no operation to return to (retop,
+ * cop.h), and ends the loop. */
 
 #define CONTEXTS_MAX	  (1 << 14) /* with blocks and loops, of all stackinfos */
 #define CONTEXTS_PER_STEP 2
 
 /* --- frames --- */
 
-/* Reads what state->cop says. Built without threads, Perl has no text with a statement's file but a
- * glob with that name, behind "_<". */
+/* Returns the file of the statement in state->cop. Built without threads, Perl has no text with a
+ * statement's file but a glob with that name, after "_<". */
 static __noinline __u64 statement__file(struct perl_state *state)
 {
 	__u64 file = (__u64)state->statement.file[1] << 32 | state->statement.file[0], body, name;
@@ -41,8 +41,8 @@ static __noinline int statement__load(struct perl_state *state)
 	return 0;
 }
 
-/* The same for less, and only its line: for a subroutine, whose file is not that of the statement.
- */
+/* Loads only the line of the statement, which costs less. This is for a subroutine, whose file is
+ * not that of the statement. */
 static __noinline int line__load(struct perl_state *state)
 {
 	__u32 space = state->call.key.space;
@@ -65,7 +65,7 @@ static __noinline int line__load(struct perl_state *state)
 	return 0;
 }
 
-/* Where a subroutine begins, which is its first statement; 0: unknown. */
+/* Returns the line of a subroutine's begin, which is its first statement; 0: unknown. */
 static __noinline __u32 sub__line(struct perl_state *state, __u64 cv)
 {
 	__u32 type, line;
@@ -93,8 +93,9 @@ static __noinline int push(struct perl_state *state, struct scratch *scratch, __
 	return 0;
 }
 
-/* While a subroutine has only been entered, the current statement is still the caller's, unless it
- * calls itself by this very statement: only the next subroutine outwards tells. */
+/* Pushes a subroutine's frame. Directly after the entry of a subroutine, the current statement is
+ * still the caller's, unless the subroutine calls itself by this very statement. Only the next
+ * outer subroutine shows the difference. */
 static __always_inline void push_sub(struct perl_state *state, struct scratch *scratch, __u64 cv,
 				     __u64 oldcop)
 {
@@ -127,7 +128,7 @@ static __always_inline void push_mark(struct scratch *scratch)
 	scratch__push(scratch, FRAME_LOOP_END, 0);
 }
 
-/* --- what runs --- */
+/* --- the current operation --- */
 
 static __noinline int operation__load(struct perl_state *state)
 {
@@ -145,8 +146,8 @@ static __noinline int operation__load(struct perl_state *state)
 	return 0;
 }
 
-/* The innermost context may have been begun only, or be left already, and its frame is not there
- * then. What it calls the caller's statement is true only in the latter case. */
+/* Leaves the innermost context without a frame. The context may be only begun, or already left. Its
+ * caller's statement is valid only in the latter case. */
 static __always_inline void leave(struct perl_state *state, __u64 oldcop)
 {
 	const __u16 *ops = state->proc.offsets.op_leave;
@@ -156,25 +157,25 @@ static __always_inline void leave(struct perl_state *state, __u64 oldcop)
 		state->cop = oldcop;
 }
 
-/* si_cxsubix is set when a context says what it is, and taken back while it still does (cx_pushsub,
- * cx_popsub and others of inline.h). */
+/* Returns 1 if the context is complete. si_cxsubix is set when a context gets its content, and
+ * reset before the content is removed (cx_pushsub, cx_popsub and others of inline.h). */
 static __always_inline int context__is_made(const struct perl_state *state)
 {
 	return state->index <= state->sub_index;
 }
 
-/* C calls a subroutine by an operation of its own, which has no type and nothing to return to
- * (call_sv, perl.c). */
+/* Returns 1 if C calls a subroutine. It does so by an operation of its own, which has no type and
+ * nothing to return to (call_sv, perl.c). */
 static __always_inline int operation__is_of_c(const struct perl_state *state)
 {
 	return !state->op_type && !state->op_next;
 }
 
-/* Is it this subroutine that runs? pp_entersub (pp_hot.c) makes the context of what it calls in
+/* Returns 1 if this subroutine runs. pp_entersub (pp_hot.c) makes the context of its callee in
  * several steps. Fields that it has not written yet are those of an earlier call. The operation to
- * return to, @retop, is among the last, but it is the same for all that C calls. The last step
- * makes the subroutine's pad the current one. Until then the current pad is the caller's, which the
- * context has as @previous, and the frame is left out. */
+ * return to, @retop, is among the last, but it is the same for all calls by C. The last step makes
+ * the subroutine's pad the current one. Until then the current pad is the caller's, which is
+ * @previous in the context, and the frame is left out. */
 static __noinline int sub__runs(struct perl_state *state, __u64 cv, __u64 retop, __u64 previous)
 {
 	__u64 comppad, pads, pad;
@@ -189,8 +190,9 @@ static __noinline int sub__runs(struct perl_state *state, __u64 cv, __u64 retop,
 	       pad == comppad;
 }
 
-/* What C calls again and again (comparisons of sort, blocks of List::Util) keeps its context in
- * between, while it is C that runs: the loop has ended, or sort has not begun one yet. */
+/* Returns 1 if the loop of a repeated call by C has ended, or sort has not begun one yet. The
+ * context of such calls (comparisons of sort, blocks of List::Util) remains while C's own code
+ * runs. */
 static __always_inline int loop__is_over(const struct perl_state *state, __u64 retop)
 {
 	return state->innermost && !retop &&
@@ -210,7 +212,7 @@ static __always_inline void walk_sub(struct perl_state *state, struct scratch *s
 		return;
 	}
 	if (loop__is_over(state, retop)) {
-		if (state->type != INFO_SORT) /* which has seen to it, S_sortcv of pp_sort.c */
+		if (state->type != INFO_SORT) /* restored already, S_sortcv of pp_sort.c */
 			state->cop = oldcop;
 		return;
 	}
@@ -227,8 +229,9 @@ static __always_inline void walk_sub(struct perl_state *state, struct scratch *s
 	state->cop = oldcop;
 }
 
-/* What C evaluates as a text (eval_sv) ends a loop. The eval around what C calls and whose errors
- * it wants (call_sv with G_EVAL) has nothing to return to either, and ends none: it is outside. */
+/* Pushes the frame of an eval. A text that C evaluates (eval_sv) ends a loop. The eval around a
+ * call by C that handles errors (call_sv with G_EVAL) has nothing to return to either. It does not
+ * end a loop, because it is outside. */
 static __always_inline void walk_eval(struct perl_state *state, struct scratch *scratch, __u64 at,
 				      __u32 type)
 {
@@ -266,7 +269,7 @@ static __always_inline void walk_sort(struct perl_state *state, struct scratch *
 
 /* --- the walk --- */
 
-/* The outermost context was the last. Only while it is executed is there a main program. */
+/* Ends the walk after the outermost context. There is a main program only while it is executed. */
 static __always_inline int walk__end(struct perl_state *state, struct scratch *scratch)
 {
 	__u32 phase;
@@ -343,7 +346,7 @@ static long walk_step(__u32 index, void *unused)
 	return 0;
 }
 
-/* The thread's interpreter. 1: it has none. */
+/* Stores the address of the thread's interpreter in *ret_base. Returns 1 if there is none. */
 static __always_inline int read_interpreter(const struct perl_proc_rec *proc, __u64 *ret_base)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -355,8 +358,8 @@ static __always_inline int read_interpreter(const struct perl_proc_rec *proc, __
 		return 0;
 	if (read_user(&key, sizeof(key), proc->state_at))
 		return -1;
-	/* Before the first interpreter is made there is no key either, and key 0 is another
-	 * library's (perl.c, S_init_tls_and_interp). */
+	/* Before the first interpreter exists there is no key either, and key 0 belongs to another
+	 * library (perl.c, S_init_tls_and_interp). */
 	if (!key && proc->first_at && (read_user(&first, sizeof(first), proc->first_at) || !first))
 		return 1;
 	if (read_specific(&proc->libc, fsbase, key, ret_base))
@@ -370,7 +373,7 @@ static __always_inline int walk__start(struct perl_state *state, struct perl_pro
 	int ret = read_interpreter(proc, &state->base);
 
 	if (ret > 0)
-		return -1; /* no thread of Perl's */
+		return -1; /* not a thread of Perl */
 	if (ret || read_user(&state->cop, sizeof(state->cop), state->base + proc->curcop) ||
 	    read_user(&info, sizeof(info), state->base + proc->curstackinfo) ||
 	    (info && info__load(state, info))) {
@@ -381,7 +384,7 @@ static __always_inline int walk__start(struct perl_state *state, struct perl_pro
 	state->innermost = 1;
 	state->first_cv = 0;
 	state->n = state->complete = state->truncated = 0;
-	return info ? 0 : -1; /* it is being made, or taken down */
+	return info ? 0 : -1; /* the interpreter is incomplete: in construction or destruction */
 }
 
 static __always_inline void walk(struct scratch *scratch, struct perl_state *state,

@@ -2,9 +2,9 @@
 #ifndef BRAID_PERL_H
 #define BRAID_PERL_H
 
-/* What the Perl walker must know of one interpreter build, shared by both halves. All offsets are
- * bytes from the start of the struct that is named. What is the same from 5.30 to 5.40 are
- * constants in bpf/perl_code.bpf.h and bpf/perl.bpf.c. */
+/* Layout of one interpreter build for the Perl walker, shared by both halves. All offsets are bytes
+ * from the start of the named struct. Constants for all versions from 5.30 to 5.40 are in
+ * bpf/perl_code.bpf.h and bpf/perl.bpf.c. */
 
 #include <linux/types.h>
 
@@ -13,23 +13,24 @@
 struct perl_offsets {
 	__u16 si_type;	    /* PERL_SI.si_type */
 	__u16 context;	    /* sizeof PERL_CONTEXT */
-	__u16 context_sub;  /* PERL_CONTEXT.blk_sub.prevcomppad; behind it, .cv. In a blk_eval these
-			     * two are what follows retop: .old_namesv is at this offset, too */
+	__u16 context_sub;  /* PERL_CONTEXT.blk_sub.prevcomppad; after it, .cv. In a blk_eval these
+			       two are the fields after retop: .old_namesv is at this offset, too */
 	__u16 evals_block;  /* CXp_TRYBLOCK or CXp_EVALBLOCK: a bit of the type */
-	__u16 evals_try;    /* CXp_TRY; 0: there is no such thing */
+	__u16 evals_try;    /* CXp_TRY; 0: the version has none */
 	__u16 op_entersub;  /* OP_ENTERSUB, */
 	__u16 op_nextstate; /* OP_NEXTSTATE, */
 	__u16 op_sort;	    /* OP_SORT */
 	__u16 op_leave[4];  /* OP_LEAVESUB, OP_RETURN, OP_LEAVETRY, OP_LEAVEEVAL */
-	/* Of a package (an HV) with a name: its struct xpvhv_aux is at `aux` in the body or, if
-	 * that is 0, behind the array of its buckets. */
+	/* A package (an HV) with a name: its struct xpvhv_aux is at `aux` in the body or, if that
+	 * is 0, after the array of its buckets. */
 	__u16 aux;
 	__u16 aux_name, aux_name_count;
-	__u16 code_stash; /* struct xpvcv.xcv_stash. The fields behind it are the same in all */
+	__u16 code_stash; /* struct xpvcv.xcv_stash. The fields after it are the same in all
+			     versions */
 };
 _Static_assert(sizeof(struct perl_offsets) == 32, "perl_offsets");
 
-/* Where a thread has its interpreter. */
+/* Place of a thread's interpreter. */
 enum perl_state_kind {
 	PERL_STATE_KEY,	   /* under the pthread key that is an int at state_at */
 	PERL_STATE_GLOBAL, /* built without threads: its fields are variables */
@@ -38,12 +39,12 @@ enum perl_state_kind {
 struct perl_proc_rec { /* key: address space */
 	struct perl_offsets offsets;
 	__u64 state_at;
-	__u64 first_at; /* of PL_curinterp; 0: not known */
+	__u64 first_at; /* address of PL_curinterp; 0: unknown */
 	/* Fields of the interpreter (intrpvar.h): offsets, or addresses if PERL_STATE_GLOBAL */
 	__u64 op, curcop, curstackinfo, comppad, phase;
 	__u32 state; /* enum perl_state_kind */
 	struct c_library libc;
-	/* The kernel half's: when it last found other code in the place of some; 0: never */
+	/* Set by the kernel half: time when it last found replaced code; 0: never */
 	__u64 replaced_ns;
 };
 _Static_assert(sizeof(struct perl_proc_rec) == 104, "perl_proc_rec");
@@ -52,7 +53,7 @@ _Static_assert(sizeof(struct perl_proc_rec) == 104, "perl_proc_rec");
 
 enum perl_code_kind {
 	PERL_CODE_SUB,
-	/* The rest have no name of their own, only the file of what they run. */
+	/* The rest have no name of their own, only the file of their code. */
 	PERL_CODE_MAIN,
 	PERL_CODE_EVAL_BLOCK,
 	PERL_CODE_EVAL_TEXT,

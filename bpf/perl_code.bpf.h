@@ -6,11 +6,11 @@
 #include "bpf/perl.h"
 #include "bpf/thread_local.bpf.h"
 
-/* Subroutines and their numbers: read once, compared as bpf/code_age.bpf.h says, sent to user space
- * once per content. What is no subroutine (the main program, evals, what is being required) is
- * known by the file of the statement that it runs. */
+/* Subroutines and their numbers: read once, compared as described in bpf/code_age.bpf.h, sent to
+ * user space once per content. Other code (the main program, evals, required files) is identified
+ * by the file of its current statement. */
 
-/* Of a subroutine its CV, of other code the text with its file's name. */
+/* Identity of code: the CV of a subroutine; else the text with its file's name. */
 struct perl_code_key {
 	__u64 address;
 	__u32 space;
@@ -21,7 +21,7 @@ struct perl_code_entry {
 	__u32 code; /* as in rec_code; first: runtime.codes */
 	__u32 pad;
 	__u64 name, stash, file; /* addresses: HEK, HV, char */
-	__u64 hash;		 /* of the texts of name, package and file */
+	__u64 hash;		 /* hash of the texts of name, package and file */
 	__u64 since_ns;
 };
 
@@ -39,7 +39,7 @@ struct {
 	__type(value, struct perl_code_entry);
 } perl_codes SEC(".maps");
 
-/* struct sv, sv.h: what all values begin with */
+/* struct sv, sv.h: the beginning of all values */
 struct perl_head {
 	__u64 body; /* sv_any */
 	__u32 references;
@@ -58,7 +58,7 @@ struct perl_body {
 	__u64 padlist, outside;
 	__u32 outside_seq;
 	__u32 flags;
-	__u32 depth; /* >= 2: it is called by itself */
+	__u32 depth; /* >= 2: it is called recursively */
 	__u32 pad;
 };
 #define CODE_NAMED   0x8000 /* CVf_NAMED, cv.h */
@@ -76,7 +76,7 @@ struct perl_body {
 #define HASH_BODY_MAX 24	 /* xhv_max */
 #define HASH_HAS_AUX  0x02000000 /* SVf_OOK, SVphv_HasAUX */
 
-/* What this CPU knows of code: looking here is ten times faster than perl_codes. */
+/* Code cached by this CPU. A lookup here is ten times faster than in perl_codes. */
 struct perl_slot {
 	__u64 address;
 	__u64 glance;				 /* hash of the subroutine's body */
@@ -89,19 +89,19 @@ struct perl_slot {
 #define PERL_SLOTS_LOG2 11
 #define PERL_SLOTS	(1 << PERL_SLOTS_LOG2)
 
-/* What is being looked up. */
+/* A lookup of code. */
 struct perl_call {
 	struct perl_code_key key;
 	__u64 now_ns;
 	__u64 since_ns;
-	__u32 lost; /* it could not be sent */
+	__u32 lost; /* 1: it was not sent */
 	__u32 tgid;
 	__u32 code;
-	__u32 replaces; /* the process has replaced code lately */
+	__u32 replaces; /* the process has replaced code recently */
 	__u32 pad;
 	struct perl_offsets offsets;
 	struct perl_head head;
-	struct perl_body body; /* of a subroutine */
+	struct perl_body body; /* body of a subroutine */
 	struct perl_code_entry entry;
 	__u64 package; /* HEK; 0: unknown */
 	struct rec_code rec;
@@ -112,7 +112,7 @@ static __always_inline struct perl_code_table *call__table(struct perl_call *cal
 	return (struct perl_code_table *)call->rec.table;
 }
 
-/* The package's name, as HvNAME_HEK of hv.h has it; 0: it has none. */
+/* Returns the package's name, as HvNAME_HEK of hv.h does; 0: it has none. */
 static __noinline __u64 package__name(struct perl_call *call, __u64 stash)
 {
 	const struct perl_offsets *offsets = &call->offsets;
@@ -131,14 +131,14 @@ static __noinline __u64 package__name(struct perl_call *call, __u64 stash)
 	if (read_user(&name, sizeof(name), aux + offsets->aux_name) ||
 	    read_user(&names, sizeof(names), aux + offsets->aux_name_count))
 		return 0;
-	/* Of a package with several names it is an array of these. */
+	/* A package with several names has an array of these. */
 	if (names && name && read_user(&name, sizeof(name), name))
 		return 0;
 	return name;
 }
 
-/* Copies at most `size` bytes of a HEK; returns its kind << 16 | its length, negative: unreadable.
- */
+/* Copies at most @size bytes of a HEK. Returns its kind << 16 | its length, or a negative value if
+ * it is unreadable. */
 static __noinline int hek__read(__u64 hek, char *to, __u32 size)
 {
 	__u64 bytes;
@@ -228,8 +228,8 @@ static __always_inline __u64 body__hash(const struct perl_call *call)
 	return hash__add(hash, call->body.file);
 }
 
-/* The entry of a subroutine. It is called by its glob's name and package (gv.h), or, if it has no
- * glob yet, by its own. */
+/* Fills the entry of a subroutine. Its name is that of its glob and package (gv.h), or its own if
+ * it has no glob yet. */
 static __always_inline int entry__of_sub(struct perl_call *call)
 {
 	struct perl_code_entry *entry = &call->entry;
@@ -282,7 +282,7 @@ static __always_inline void call__note_replaced(struct perl_call *call)
 		proc->replaced_ns = call->now_ns;
 }
 
-/* Sets call->code: the number of what call->key says, 0 if it cannot be read. */
+/* Sets call->code to the number of the code in call->key, or to 0 if it is unreadable. */
 static __noinline int call__intern(struct perl_call *call)
 {
 	struct perl_code_entry *known = bpf_map_lookup_elem(&perl_codes, &call->key);
@@ -299,7 +299,7 @@ static __noinline int call__intern(struct perl_call *call)
 		call__note_replaced(call);
 	call->since_ns = call->entry.since_ns = call->now_ns;
 	call->code = call->entry.code = code__new();
-	/* What could not be sent is not remembered: the next sample tries again. */
+	/* Code that was not sent is not cached: the next sample tries again. */
 	if (call__send(call) ||
 	    bpf_map_update_elem(&perl_codes, &call->key, &call->entry, BPF_ANY)) {
 		call->lost = 1;
@@ -314,7 +314,8 @@ static __always_inline int slot__glances(const struct perl_slot *slot, const str
 	       call->now_ns - slot->compared_ns < CODE_REFRESH_NS;
 }
 
-/* The same, for less where this CPU has met the code lately. */
+/* Returns the number of the code, like call__intern(). It costs less if this CPU has cached the
+ * code. */
 static __noinline __u32 code__number(struct perl_call *call, struct perl_slot *slots, __u64 address,
 				     __u32 kind)
 {

@@ -4,7 +4,7 @@
 
 #include "bpf/perl_code.bpf.h"
 
-/* The context stacks of an interpreter, cop.h: where the walk is in them. */
+/* The context stacks of an interpreter (cop.h), and the position of the walk in them. */
 
 #define CONTEXT_WORDS 512
 #define CONTEXT_BYTES (CONTEXT_WORDS * 8)
@@ -13,12 +13,12 @@
 #define CONTEXT_OLDCOP 16
 #define CONTEXT_RETOP  48
 #define CONTEXT_TYPE   0xf
-#define CONTEXT_NULL   0 /* CXt_NULL: of a sort block */
+#define CONTEXT_NULL   0 /* CXt_NULL: context of a sort block */
 #define CONTEXT_SUB    9
 #define CONTEXT_FORMAT 10
 #define CONTEXT_EVAL   11
 #define CONTEXT_RE_FAKE \
-	0x80 /* CXp_SUB_RE_FAKE: code in a pattern, not the subroutine that it says */
+	0x80 /* CXp_SUB_RE_FAKE: code in a pattern, not the subroutine in the context */
 
 /* PERL_SI, cop.h */
 #define INFO_WORDS	  6
@@ -29,7 +29,7 @@
 #define INFO_SORT	  3 /* PERLSI_SORT */
 #define INFO_CONTEXTS_MAX (1 << 24)
 
-/* struct cop, cop.h: 32 bits of the line, and the file 12 bytes behind it */
+/* struct cop, cop.h: 32 bits of the line, and the file 12 bytes after it */
 #define COP_LINE 36
 
 /* struct op, op.h: op_next, and the type in 9 bits at 32 */
@@ -43,11 +43,11 @@
 
 struct perl_cop {
 	__u32 line;
-	__u32 pad[2]; /* cop_stashoff; read in one go */
+	__u32 pad[2]; /* cop_stashoff; part of the same read */
 	__u32 file[2];
 };
 
-/* The line of a statement as this CPU has met it, trusted as long as a subroutine. */
+/* The line of a statement as cached by this CPU, valid as long as a subroutine. */
 struct perl_line {
 	__u64 cop; /* address; 0: the slot is free */
 	__u64 since_ns, checked_ns;
@@ -59,20 +59,20 @@ struct perl_line {
 
 struct perl_state {
 	struct perl_proc_rec proc;
-	__u64 base;    /* of the interpreter; 0: its fields are variables */
+	__u64 base;    /* base address of the interpreter; 0: its fields are variables */
 	__u64 cop;     /* address of the statement that the next frame runs */
-	__u64 cxstack; /* of the current stackinfo ... */
+	__u64 cxstack; /* context stack of the current stackinfo */
 	__u64 previous;
-	__s32 index;	 /* ... the next context; -1: none is left */
-	__s32 sub_index; /* ... the innermost one of a subroutine, format or eval */
+	__s32 index;	 /* index of the next context; -1: end */
+	__s32 sub_index; /* index of the innermost context of a subroutine, format or eval */
 	__u32 type;
-	__u32 innermost; /* no context has been looked at yet */
-	__u32 idle;	 /* there is no current operation: the innermost loop has ended */
-	__u32 op_type;	 /* of the current operation, and ... */
+	__u32 innermost; /* 1: no context has been examined yet */
+	__u32 idle;    /* 1: there is no current operation, because the innermost loop has ended */
+	__u32 op_type; /* type of the current operation */
 	__u64 op_next;
 	__u32 n, complete, truncated;
-	/* The innermost frame, if it is of a subroutine that has executed no statement of its own
-	 */
+	/* The innermost frame, if it is of a subroutine that has executed no statement of its
+	 * own */
 	__u64 first_cv;
 	__u32 first_word, first_line;
 	struct perl_cop statement;
@@ -104,8 +104,8 @@ static __always_inline __u64 context__word(const struct perl_state *state, __u64
 	return state->block[(at >> 3) & (CONTEXT_WORDS - 1)];
 }
 
-/* Makes the current context readable by context__word; `ret_at` is its offset in the block. Those
- * that are looked at next lie below it: one read serves many. */
+/* Makes the current context readable by context__word(); *ret_at is its offset in the block. The
+ * next contexts are below it, so that one read serves many. */
 static __noinline int context__load(struct perl_state *state, __u64 *ret_at)
 {
 	__u64 size = state->proc.offsets.context;
