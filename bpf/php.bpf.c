@@ -4,14 +4,14 @@
 /* Walks PHP's frames, innermost first: from executor_globals.current_execute_data on, by
  * prev_execute_data. Functions written in C have frames, too.
  *
- * Calls from PHP to PHP do not nest natively: one execute_ex runs them all, up to a function that C
- * has called (a callback, a destructor, the main script, a generator that goes on). Such a one has
+ * Calls from PHP to PHP do not nest natively. One execute_ex runs them all, up to a function that C
+ * has called (a callback, a destructor, the main script, a resumed generator). Such a function has
  * ZEND_CALL_TOP and ends the loop. */
 
 #define FRAMES_MAX	(1 << 13)
 #define FRAMES_PER_STEP 2
 
-/* The interpreter's loop keeps these in registers (zend_execute.c), by DWARF's numbers. */
+/* Registers of the interpreter's loop (zend_execute.c), by DWARF's numbers. */
 #define REG_SP	   7
 #define REG_FRAME  14
 #define REG_OPLINE 15
@@ -37,8 +37,9 @@ static __always_inline void push(struct php_state *state, struct scratch *scratc
 	state->n++;
 }
 
-/* The frame is at such a call, or was the last time that it stored where it is, or is already about
- * to destroy the arguments: whether the function runs the native stack will tell. */
+/* Pushes the function of a call without a frame. The frame is at such a call, or was at its last
+ * stored position, or already destroys the arguments. The native stack shows whether the function
+ * runs. */
 static __noinline int push_frameless(struct php_state *state, struct scratch *scratch)
 {
 	const struct php_proc_rec *proc = &state->proc;
@@ -60,7 +61,8 @@ static __noinline int push_frameless(struct php_state *state, struct scratch *sc
 	return 0;
 }
 
-/* What the frame runs, to state->code and what follows. 0; 1: nothing; -1: it is no frame. */
+/* Finds the function of the frame, and sets state->code and the fields after it. Returns 0; 1 if
+ * the frame has no function to show; -1 if it is not a frame. */
 static __noinline int function__find(struct php_state *state, struct scratch *scratch,
 				     struct php_slot *slot)
 {
@@ -78,8 +80,8 @@ static __noinline int function__find(struct php_state *state, struct scratch *sc
 		count(COUNT_WALK_CODE);
 		return -1;
 	}
-	/* A fiber begins with a function in C that has no name: what is outside waits on another
-	 * stack. A trampoline loses its name when its call ends, before its frame goes. */
+	/* A fiber begins with a function in C that has no name: outer frames wait on another stack.
+	 * A trampoline loses its name when its call ends, before its frame is removed. */
 	if (kind == PHP_CODE_NATIVE && !call->function[FUNCTION_NAME]) {
 		if (!(call->function[0] & FUNCTION_VIA))
 			scratch__push(scratch, FRAME_APART, 0);
@@ -102,9 +104,10 @@ static __always_inline void push_mark(struct php_state *state, struct scratch *s
 	state->mark_due = 0;
 }
 
-/* `yield from`: the innermost generator runs, and is called by a frame without a function, which is
- * a part of the outermost one. In between are those on the way from the latter to the former, which
- * has no parent (zend_generator_check_placeholder_frame, zend_generators.c). */
+/* Finds the generators of `yield from`. The innermost generator runs, and is called by a frame
+ * without a function, which is a part of the outermost one. Between them are those on the way from
+ * the latter to the former, which has no parent (zend_generator_check_placeholder_frame,
+ * zend_generators.c). */
 static __noinline int delegates__find(struct php_state *state)
 {
 	const struct php_offsets *offsets = &state->proc.offsets;
@@ -153,9 +156,10 @@ static __always_inline void frame__next(struct php_state *state)
 
 /* --- the interpreter --- */
 
-/* Without thread safety there is one interpreter. Its innermost place to leave a script from
- * (zend_try) is a variable on the stack of the thread that runs it, between the stack pointer and,
- * if that is not the first thread, the thread's own data. None: the first thread. */
+/* Finds the executor_globals of the thread. Without thread safety there is one interpreter. Its
+ * innermost zend_try has a variable on the stack of the thread that runs it. This is between the
+ * stack pointer and, if it is not the first thread, the thread's own data. If there is no variable,
+ * the first thread runs the interpreter. */
 static __noinline int globals__find_single(struct php_state *state, const struct scratch *scratch)
 {
 	const struct php_proc_rec *proc = &state->proc;
@@ -182,7 +186,7 @@ static __always_inline int globals__find(struct php_state *state, const struct s
 
 /* --- the walk --- */
 
-/* The function of the frame. Returns 0 if there is more to walk. */
+/* Pushes the function of the frame. Returns 0 if there is more to walk. */
 static __always_inline int walk_function(struct php_state *state, struct scratch *scratch)
 {
 	struct php_slot *slot = slot__at(state, state->call.frame[FRAME_FUNC]);
@@ -207,7 +211,7 @@ static __always_inline int walk_frame(struct php_state *state, struct scratch *s
 {
 	if (!state->at) {
 		push_mark(state, scratch);
-		/* A generator that goes on is linked to its caller a little later. */
+		/* A resumed generator is linked to its caller a little later. */
 		state->complete = !state->n || !(state->call.frame[FRAME_INFO] & INFO_GENERATOR);
 		return 1;
 	}
@@ -219,7 +223,7 @@ static __always_inline int walk_frame(struct php_state *state, struct scratch *s
 		count(COUNT_WALK_READ);
 		return 1;
 	}
-	/* Without a function it stands for generators that delegate, or for nothing. */
+	/* A frame without a function represents generators that delegate, or is unused. */
 	if (state->call.frame[FRAME_FUNC] && walk_function(state, scratch))
 		return 1;
 	frame__next(state);

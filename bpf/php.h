@@ -2,8 +2,8 @@
 #ifndef BRAID_PHP_H
 #define BRAID_PHP_H
 
-/* What the PHP walker must know of one build, shared by both halves. What is the same from 8.0 to
- * 8.5 are constants in bpf/php_code.bpf.h and bpf/php.bpf.c. */
+/* Layout of one build for the PHP walker, shared by both halves. Constants for all versions from
+ * 8.0 to 8.5 are in bpf/php_code.bpf.h and bpf/php.bpf.c. */
 
 #include <linux/types.h>
 
@@ -33,21 +33,21 @@ _Static_assert(sizeof(struct php_offsets) == 24, "php_offsets");
 
 struct php_proc_rec { /* key: address space */
 	struct php_offsets offsets;
-	__u64 globals; /* address of executor_globals; with thread safety, of its offset */
-	__u64 key_at;  /* of the thread key of what that is an offset in; 0: no thread safety */
+	__u64 globals; /* address of executor_globals; with thread safety: address of its offset */
+	__u64 key_at;  /* address of the thread key for that offset's base; 0: no thread safety */
 	__u64 loops[PHP_LOOPS_MAX][2]; /* from, to; 0, 0: none */
-	/* How execute_ex is left while it runs a script, and so what opcache has compiled, which
-	 * takes its place. UNWIND_NONE: not known. */
+	/* Rule for execute_ex while it runs a script, and so for code that opcache has compiled,
+	 * which uses its frame. UNWIND_NONE: unknown. */
 	struct unwind_rule left;
-	/* Where execute_ex calls operations and what has been compiled instead of jumping to them
-	 * (built by clang): address behind that call, to which all of these return. 0: it jumps. */
+	/* Built by clang, execute_ex calls operations and compiled code instead of jumping to them.
+	 * Address after that call, to which all of these return. 0: it jumps. */
 	__u64 returns;
 	/* Addresses of the variables zend_flf_functions and zend_flf_handlers (8.4 and later):
-	 * functions that are called without a frame, by number. 0: there are none. */
+	 * functions that are called without a frame, by number. 0: the version has none. */
 	__u64 frameless, frameless_handlers;
 	struct c_library libc;
 	__u32 pad;
-	/* The kernel half's: when it last found other code in the place of some; 0: never */
+	/* Set by the kernel half: time when it last found replaced code; 0: never */
 	__u64 replaced_ns;
 };
 _Static_assert(sizeof(struct php_proc_rec) == 128, "php_proc_rec");
@@ -56,10 +56,11 @@ _Static_assert(sizeof(struct php_proc_rec) == 128, "php_proc_rec");
 
 enum php_code_kind {
 	PHP_CODE_FUNCTION, /* or method, or closure */
-	PHP_CODE_NATIVE,   /* the same, written in C */
-	/* ... that may be called without a frame: it is if its function is on the native stack */
+	PHP_CODE_NATIVE,   /* likewise, but written in C */
+	/* likewise, may be called without a frame: it runs if its C function is on the native
+	 * stack */
 	PHP_CODE_FRAMELESS,
-	/* The rest have no name of their own, only the file of what they run. */
+	/* The rest have no name of their own, only the file of their code. */
 	PHP_CODE_MAIN,
 	PHP_CODE_EVAL,
 	PHP_CODE_INCLUDE,
@@ -72,12 +73,12 @@ enum php_code_kind {
 #define PHP_CLASS_BYTES 256
 
 struct php_code_table {
-	__u64 handler;	 /* of functions in C: where its function in C begins */
+	__u64 handler;	 /* address of the C function, for functions written in C */
 	__u8 kind;	 /* enum php_code_kind */
 	__u8 class_kind; /* as rec_code.name_kind; 0: unreadable, or none */
 	__u16 class_len;
 	char class_name[PHP_CLASS_BYTES];
-	__u32 is_trampoline; /* the function in C serves others, too, by whatever name */
+	__u32 is_trampoline; /* the C function serves other functions, too, of any name */
 };
 _Static_assert(sizeof(struct php_code_table) == 272, "php_code_table");
 

@@ -6,11 +6,12 @@
 #include "bpf/php_procs.bpf.h"
 #include "bpf/thread_local.bpf.h"
 
-/* Functions and their numbers: read once, compared as bpf/code_age.bpf.h says, sent to user space
- * once per content. */
+/* Functions and their numbers: read once, compared as described in bpf/code_age.bpf.h, sent to user
+ * space once per content. */
 
-/* A closure has a copy of its function for each object, and what a trait declares one for each
- * class: they are the same function if code, name and class are. */
+/* Identity of a function. A closure has a copy of its function for each object, and a trait's
+ * function is declared once for each class. They are the same function if code, name and class are
+ * equal. */
 struct php_code_key {
 	__u64 code; /* address: zend_op_array.opcodes, or the handler */
 	__u64 name, class;
@@ -43,7 +44,7 @@ struct {
 #define INFO_TOP       (1U << 17) /* ZEND_CALL_TOP */
 #define INFO_GENERATOR (1U << 24) /* ZEND_CALL_GENERATOR */
 
-/* zend_op, zend_compile.h: extended_value, lineno and opcode behind it */
+/* zend_op, zend_compile.h: extended_value, lineno and opcode after it */
 #define OP_BYTES    32
 #define OP_EXTENDED 20
 
@@ -57,15 +58,15 @@ struct php_op {
 /* zend_vm_opcodes.h */
 #define OP_INCLUDE_OR_EVAL 73
 
-/* What kinds of include there are: extended_value of that operation (zend_compile.h) */
+/* Kinds of include: extended_value of that operation (zend_compile.h) */
 #define EXTENDED_EVAL	      1
 #define EXTENDED_INCLUDE      2
 #define EXTENDED_INCLUDE_ONCE 4
 #define EXTENDED_REQUIRE      8
 #define EXTENDED_REQUIRE_ONCE 16
 
-/* What zend_op_array and zend_internal_function begin with (zend_compile.h), and some more of each,
- * by words. */
+/* The common begin of zend_op_array and zend_internal_function (zend_compile.h), and some more
+ * words of each, by words. */
 #define FUNCTION_WORDS 16
 #define FUNCTION_TYPE  0xff
 #define FUNCTION_VIA   (1ULL << (32 + 18)) /* fn_flags: ZEND_ACC_CALL_VIA_TRAMPOLINE */
@@ -85,7 +86,7 @@ struct php_op {
 #define STRING_VAL     24
 #define STRING_LEN_MAX 0xffff
 
-/* What is being looked up: what a frame runs. */
+/* The lookup of a frame's function. */
 struct php_call {
 	struct php_code_key key;
 	__u64 frame[FRAME_WORDS];
@@ -94,8 +95,8 @@ struct php_call {
 	__u64 since_ns, checked_ns;
 	__u32 tgid;
 	__u32 code;
-	__u32 replaces; /* the process has replaced code lately */
-	__u32 probed;	/* at a probe, where each call would pay for a comparison */
+	__u32 replaces; /* the process has replaced code recently */
+	__u32 probed;	/* 1: at a probe, where each call would pay for a comparison */
 	struct php_offsets offsets;
 	struct php_code_entry entry;
 };
@@ -110,7 +111,7 @@ static __always_inline __u64 function__word(const struct php_call *call, __u32 o
 	return call->function[(offset >> 3) & (FUNCTION_WORDS - 1)];
 }
 
-/* Bytes of its operations. */
+/* Returns the size of its operations, in bytes. */
 static __always_inline __u64 function__bytes(const struct php_call *call)
 {
 	__u32 last = call->offsets.last;
@@ -118,8 +119,8 @@ static __always_inline __u64 function__bytes(const struct php_call *call)
 	return OP_BYTES * (function__word(call, last) >> 8 * (last & 4) & 0xffffffff);
 }
 
-/* What has no name: the main script, or what is being included; the caller's operation tells how.
- */
+/* Returns the kind of code without a name: the main script, or an included file. The caller's
+ * operation contains the kind of include. */
 static __noinline __u32 script__kind(const struct php_call *call)
 {
 	struct php_op op;
@@ -143,7 +144,7 @@ static __noinline __u32 script__kind(const struct php_call *call)
 	return PHP_CODE_INCLUDE;
 }
 
-/* enum php_code_kind; PHP_CODE_KINDS_N: it is none. */
+/* Returns an enum php_code_kind, or PHP_CODE_KINDS_N if it is unknown. */
 static __always_inline __u32 function__kind(const struct php_call *call)
 {
 	switch (call->function[0] & FUNCTION_TYPE) {
@@ -162,7 +163,8 @@ static __always_inline int kind__is_native(__u32 kind)
 	return kind == PHP_CODE_NATIVE || kind == PHP_CODE_FRAMELESS;
 }
 
-/* Copies at most `size` bytes of a string; returns its length, negative: unreadable. */
+/* Copies at most @size bytes of a string. Returns its length, or a negative value if it is
+ * unreadable. */
 static __noinline int string__read(__u64 string, char *to, __u32 size)
 {
 	__u64 len, bytes;
@@ -181,7 +183,8 @@ static __noinline int string__read(__u64 string, char *to, __u32 size)
 	return len;
 }
 
-/* PHP's own hashes are made on demand: length and the last bytes serve as well. */
+/* Returns a hash of a string from its length and its last bytes. PHP's own hashes are made only on
+ * demand. */
 #define HASH_WORDS 8
 
 static __noinline __u64 string__hash(__u64 string)
@@ -205,8 +208,8 @@ static __noinline __u64 string__hash(__u64 string)
 	return hash;
 }
 
-/* The record is made in the ring itself: probe programs can be preempted by others on the same CPU,
- * and have no memory of their own for so much. */
+/* Sends the record, which is made in the ring itself. Probe programs can be preempted by others on
+ * the same CPU, and have no memory of their own of this size. */
 #define PHP_REC_BYTES (offsetof(struct rec_code, table) + sizeof(struct php_code_table))
 
 static __noinline int call__send(const struct php_call *call)
@@ -270,7 +273,7 @@ static __always_inline int entry__is(const struct php_code_entry *a, const struc
 
 static __noinline int call__note_replaced(struct php_call *call)
 {
-	__u32 space = call->key.space; /* on the stack, as Linux 6.1 wants a key */
+	__u32 space = call->key.space; /* on the stack, as Linux 6.1 requires for a key */
 	struct php_proc_rec *proc = bpf_map_lookup_elem(&php_procs, &space);
 
 	call->replaces = 1;
@@ -279,11 +282,11 @@ static __noinline int call__note_replaced(struct php_call *call)
 	return 0;
 }
 
-/* Sets call->code: the number of call->function as this kind, 0 if it cannot be read. */
+/* Sets call->code to the number of call->function as this kind, or to 0 if it is unreadable. */
 static __noinline int call__intern(struct php_call *call, __u32 kind)
 {
-	/* On the stack: kernels before 6.2 take no key or value from a global function's argument.
-	 */
+	/* On the stack: kernels before 6.2 accept no key or value from a global function's
+	 * argument. */
 	struct php_code_entry *known, entry;
 	struct php_code_key key;
 
@@ -319,7 +322,7 @@ static __noinline int call__intern(struct php_call *call, __u32 kind)
 	if (known)
 		call__note_replaced(call);
 	call->code = call->entry.code = code__new();
-	/* What could not be sent is not remembered: the next sample tries again. */
+	/* Code that was not sent is not cached: the next sample tries again. */
 	entry = call->entry;
 	if (call__send(call) || bpf_map_update_elem(&php_codes, &key, &entry, BPF_ANY)) {
 		call->checked_ns = 0;
@@ -332,9 +335,10 @@ static __noinline int call__intern(struct php_call *call, __u32 kind)
 
 #define BLOCK_THREAD 16 /* tsrm_tls_entry.thread_id, TSRM.c */
 
-/* With thread safety each thread has an interpreter of its own, in a block of TSRM's under a thread
- * key: TSRM/TSRM.c, tsrm_get_ls_cache(). The block knows its thread, so that a key which is no
- * more, or not yet, TSRM's does not count. `ret`: executor_globals; 0: it has none. */
+/* Finds the thread's executor_globals. With thread safety each thread has an interpreter of its
+ * own, in a block of TSRM's under a thread key: TSRM/TSRM.c, tsrm_get_ls_cache(). The block
+ * contains its thread's id, so that a key that is not TSRM's, yet or any more, has no effect. *ret
+ * becomes 0 if the thread has no interpreter. */
 static __noinline int globals__of_thread(const struct php_proc_rec *proc, __u64 *ret)
 {
 	const struct task_struct *task = bpf_get_current_task_btf();

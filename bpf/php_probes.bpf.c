@@ -2,12 +2,12 @@
 #include "bpf/fiber_probes.bpf.h"
 #include "bpf/php_code.bpf.h"
 
-/* PHP's calls: USDT execute__entry and execute__return (Zend/zend_dtrace.c), of which one pair is
- * around each execute_ex, so around what is written in PHP, and one around each function in C. What
- * they tell is where the caller is; what is called is the interpreter's current frame at the entry,
- * and so it has the number that the walker gives it. Each call has a native frame of its own. */
+/* PHP's calls: USDT execute__entry and execute__return (Zend/zend_dtrace.c). One pair is around
+ * each execute_ex, so around code written in PHP, and one around each function in C. Their
+ * arguments describe the caller. The callee is the interpreter's current frame at the entry, and so
+ * it has the number that the walker gives it. Each call has a native frame of its own. */
 
-/* In shadow.words, as Linux 6.1 adds the stacks of all functions on a path. */
+/* Work memory in shadow.words, because Linux 6.1 adds the stacks of all functions on a path. */
 struct php_work {
 	struct php_call call;
 };
@@ -18,7 +18,7 @@ static __always_inline struct php_work *shadow__work(struct shadow *shadow)
 	return (struct php_work *)shadow->words;
 }
 
-/* Reads the current frame, and gives its executor_globals. */
+/* Reads the current frame. *ret_globals becomes its executor_globals. */
 static __noinline int current__load(struct shadow *shadow, __u64 *ret_globals)
 {
 	struct php_work *work = shadow__work(shadow);
@@ -47,8 +47,8 @@ static __noinline int current__load(struct shadow *shadow, __u64 *ret_globals)
 
 /* --- fibers --- */
 
-/* Is there nothing outside the current frame? A fiber begins with a function in C without a name.
- */
+/* Returns 1 if the current frame is the outermost one. A fiber begins with a function in C without
+ * a name. */
 static __always_inline int is_outermost(const struct php_work *work)
 {
 	__u64 previous = work->call.frame[FRAME_PREV], function, words[FUNCTION_NAME + 1];
@@ -72,7 +72,7 @@ __weak __noinline int php_fiber__find(struct shadow *head, __u64 sp, __u32 own)
 	if (!head)
 		return 0;
 	work = shadow__work(head);
-	head->lo = head->hi = 0; /* if it cannot be read: ask again next time */
+	head->lo = head->hi = 0; /* query again next time if it is unreadable */
 	if (current__load(head, &globals))
 		return -1;
 	if (work->call.offsets.fiber &&
@@ -80,7 +80,7 @@ __weak __noinline int php_fiber__find(struct shadow *head, __u64 sp, __u32 own)
 		count(COUNT_PROBE_READ);
 		return -1;
 	}
-	/* A fiber that runs where one has ended has its context at another address. */
+	/* A fiber that runs in place of an ended one has its context at another address. */
 	place.state = place.stack;
 	is_new = fiber__change(head, &place);
 	shadow = fiber__current(head);
@@ -94,7 +94,8 @@ __weak __noinline int php_fiber__find(struct shadow *head, __u64 sp, __u32 own)
 
 /* --- functions --- */
 
-/* Numbers of what a thread has called lately lie in its cache, by code, name and class. */
+/* Returns the number of the current function. Numbers of a thread's last calls are in its cache, by
+ * code, name and class. */
 __weak __noinline __u32 function__number(struct shadow *shadow)
 {
 	const struct shadow_cache *cache;

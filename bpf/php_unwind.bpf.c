@@ -2,13 +2,15 @@
 #include "bpf/php_procs.bpf.h"
 #include "bpf/tableless.bpf.h"
 
-/* What opcache's JIT has compiled (ext/opcache/jit, 8.0 to 8.5) is jumped to from execute_ex and
- * jumps back, and so lies in the frame of that, which has room for it
- * (ZEND_VM_HYBRID_JIT_RED_ZONE_SIZE). Where execute_ex keeps a frame pointer, the compiled code
- * leaves that alone. Else the stack pointer is where execute_ex has it, or below that by 8 to 24 in
- * what compiled code calls: a return address, alignment, something that was pushed; 256, 264 where
- * all registers are saved (trace_exit), behind which follows `add $256,%rsp`. Which of these it is
- * the return address of execute_ex tells: it follows a call. */
+/* Code compiled by opcache's JIT (ext/opcache/jit, 8.0 to 8.5) is entered from execute_ex by a jump
+ * and jumps back. So it uses the frame of execute_ex, which has space for it
+ * (ZEND_VM_HYBRID_JIT_RED_ZONE_SIZE).
+ *
+ * If execute_ex has a frame pointer, the compiled code does not change it. Otherwise the stack
+ * pointer is that of execute_ex, or 8 to 24 below it in a callee of compiled code: a return
+ * address, alignment, a pushed value. It is 256 or 264 below where all registers are saved
+ * (trace_exit), and `add $256,%rsp` follows. The return address of execute_ex shows which distance
+ * is right: it follows a call. */
 static const __u16 below[] = { 0, 8, 16, 24, 256, 264 };
 #define BELOW_N	  (sizeof(below) / sizeof(below[0]))
 #define BELOW_MAX 512
@@ -17,8 +19,8 @@ static const __u16 below[] = { 0, 8, 16, 24, 256, 264 };
 #define ADD_RSP	     0xc48148
 #define ADD_RSP_MASK 0xffffff
 
-/* The last bytes of a call: `call rel32`, or by `ff /2` with a register, memory at a register, or
- * one with a distance of 8 or 32 bits, some of them with a SIB byte. */
+/* Returns 1 if a call ends at @pc. It is `call rel32`, or `ff /2` with a register, memory at a
+ * register, or a distance of 8 or 32 bits. Some have a SIB byte. */
 #define FF_CALL(modrm) (((modrm)&0x38) == 0x10)
 
 static __always_inline int follows_call(__u64 pc)
@@ -32,7 +34,7 @@ static __always_inline int follows_call(__u64 pc)
 	       (code[2] == 0xff && FF_CALL(code[3])) || (code[1] == 0xff && FF_CALL(code[2]));
 }
 
-/* Is it there that execute_ex's frame ends, and so its caller's begins? */
+/* Returns 1 if execute_ex's frame ends at @cfa, and so its caller's begins there. */
 __noinline int php__ends_frame(struct unwind_state *u, __u64 cfa)
 {
 	if (!u || stack__read(u, cfa - 8))
@@ -41,7 +43,8 @@ __noinline int php__ends_frame(struct unwind_state *u, __u64 cfa)
 	       follows_call(u->value);
 }
 
-/* How far below its place in execute_ex the stack pointer is; BELOW_MAX: not known. */
+/* Returns the distance of the stack pointer below its place in execute_ex, in bytes; BELOW_MAX:
+ * unknown. */
 static __always_inline __u32 sp__below(struct unwind_state *u, __u32 cfa_off)
 {
 	__u64 code;
@@ -56,16 +59,16 @@ static __always_inline __u32 sp__below(struct unwind_state *u, __u32 cfa_off)
 	return BELOW_MAX;
 }
 
-/* Where execute_ex calls compiled code, that has a frame of its own: 48 bytes (NR_SPAD of
- * zend_jit_x86.dasc), with what it has pushed or, in trace_exit, saved. The return address is
- * known, and nothing else in such a frame can be it: an execute_ex that was called from here
- * before, and has left its own behind, was further below. */
+/* If execute_ex calls compiled code, that code has a frame of its own: 48 bytes (NR_SPAD of
+ * zend_jit_x86.dasc), with pushed values or, in trace_exit, saved registers. The return address is
+ * a constant, and no other word in such a frame can be that address. An earlier execute_ex that was
+ * called from here, and left its own address behind, was further below. */
 #define CALLED_WORDS_MAX 48
 
 struct called_search {
 	struct unwind_state *u;
 	__u64 returns;
-	__u32 found; /* where it ends, from the stack pointer; 0: not yet */
+	__u32 found; /* end of the frame, from the stack pointer; 0: not found yet */
 };
 
 static long find_called(__u32 index, void *arg)

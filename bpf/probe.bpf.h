@@ -2,7 +2,7 @@
 #ifndef BRAID_PROBE_BPF_H
 #define BRAID_PROBE_BPF_H
 
-/* What a probe program needs of its site: the record, the arguments, the thread's shadow stack. */
+/* Helpers for probe programs: the record of a site, the arguments, the thread's shadow stack. */
 
 #include "bpf/probe_hits.bpf.h"
 #include "bpf/probe_rec.h"
@@ -15,7 +15,8 @@ struct {
 	__type(value, struct probe_rec);
 } probe_recs __weak SEC(".maps");
 
-/* Of the site that is hit, which is counted: whether both ends of calls fire shows in that. */
+/* Returns the record of the site that is hit, and counts the hit. The counts show whether both ends
+ * of calls fire. */
 static __always_inline const struct probe_rec *probe__rec(struct pt_regs *ctx)
 {
 	__u32 site = bpf_get_attach_cookie(ctx);
@@ -29,8 +30,9 @@ static __always_inline const struct probe_rec *probe__rec(struct pt_regs *ctx)
 	return rec;
 }
 
-/* By cases, as the verifier allows no offset into the registers that is computed; the barrier keeps
- * the compiler from computing one. Inline, as calls are what a probe can save most of. */
+/* Returns the value of register @reg. It uses cases, because the verifier allows no computed offset
+ * into the registers; the barrier prevents the compiler from computing one. It is inline, because
+ * calls are the largest saving in a probe. */
 static __always_inline __u64 probe__reg(struct pt_regs *ctx, __u32 reg)
 {
 	__u64 value = 0; /* PROBE_REG_NONE */

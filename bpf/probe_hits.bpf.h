@@ -2,9 +2,9 @@
 #ifndef BRAID_PROBE_HITS_BPF_H
 #define BRAID_PROBE_HITS_BPF_H
 
-/* How often each probe site was hit. */
+/* The number of hits of each probe site. */
 
-/* By attach cookie. */
+/* Hits by attach cookie. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1); /* user space: number of sites */
@@ -16,7 +16,8 @@ static __always_inline void probe__hit(__u32 site)
 {
 	__u64 *hits = bpf_map_lookup_elem(&probe_hits, &site);
 
-	/* Atomic, as a task may be preempted here by one that hits the same site on this CPU. */
+	/* Atomic, because a task may be preempted here by one that hits the same site on this
+	 * CPU. */
 	if (hits)
 		__sync_fetch_and_add(hits, 1);
 }

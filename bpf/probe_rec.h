@@ -2,13 +2,13 @@
 #ifndef BRAID_PROBE_REC_H
 #define BRAID_PROBE_REC_H
 
-/* What the kernel half must know about a probe site: crosses between the halves. A record is found
- * by the site's number, which is the attach cookie (bpf_get_attach_cookie). */
+/* A probe site as described to the kernel half. A record is found by the site's number, which is
+ * the attach cookie (bpf_get_attach_cookie). */
 
 #include <linux/types.h>
 
-#define PROBE_SITES_MAX 4096 /* attached at a time, of all processes */
-#define PROBE_ARGS_MAX	7    /* of a site's up to 12 arguments, those that a record has room for */
+#define PROBE_SITES_MAX 4096 /* attached at a time, in all processes */
+#define PROBE_ARGS_MAX	7    /* arguments in a record; a site has up to 12 */
 
 enum probe_arg_kind {
 	PROBE_ARG_NONE,	    /* absent: reads as 0 */
@@ -39,8 +39,8 @@ enum probe_reg {
 	PROBE_REG_NONE = 255, /* no base, no index */
 };
 
-/* The value has `size` bytes (1, 2, 4 or 8), is read little-endian from the low bytes of the
- * register or from memory, and is extended to 64 bits by sign or by zeros. */
+/* An argument. The value has `size` bytes (1, 2, 4 or 8), and is read little-endian from the low
+ * bytes of the register or from memory. It is extended to 64 bits by sign or by zeros. */
 struct probe_arg {
 	__u8 kind;	 /* enum probe_arg_kind */
 	__u8 reg;	 /* enum probe_reg; MEMORY: the base, or PROBE_REG_NONE */
@@ -63,9 +63,9 @@ struct probe_rec {
 	__s32 anchor_offset;
 	__u32 n_args;
 	struct probe_arg args[PROBE_ARGS_MAX];
-	__u32 space; /* address space that the site is probed in */
+	__u32 space; /* address space of the probed site */
 	__u32 flags;
-	__u64 since_ns; /* CLOCK_MONOTONIC: all calls from then on are seen; 0: still unknown */
+	__u64 since_ns; /* CLOCK_MONOTONIC: all calls since then are seen; 0: still unknown */
 };
 _Static_assert(sizeof(struct probe_rec) == 144, "probe_rec");
 
@@ -75,7 +75,8 @@ enum {
 	PROBE_OWN_ANCHOR = 1,
 	/* anchor_offset counts from the frame pointer, not from the stack pointer. */
 	PROBE_ANCHOR_AT_RBP = 2,
-	/* Its call may have been in any native frame below: the site does not tell the anchor. */
+	/* Its call may have been in any native frame below: the site does not determine the
+	 * anchor. */
 	PROBE_UNWINDS = 4,
 	/* The arguments lie one after the other in memory, 8 bytes apart. */
 	PROBE_ARGS_IN_ROW = 8,

@@ -7,11 +7,11 @@
 
 #include "bpf/probe_hits.bpf.h"
 
-/* What `braid probes` attaches to see whether probes fire. The '?' leaves these programs out unless
- * they are asked for. */
+/* Programs that `braid probes` attaches to check whether probes fire. The '?' leaves them out
+ * unless they are requested. */
 
-/* Hits count between two moments that are the same for all sites, however long it takes to attach
- * one after the other and to read one count after the other. */
+/* Enables counting between two moments that are the same for all sites. Attaching one site after
+ * the other, and reading one count after the other, takes time. */
 volatile __u32 hits_count = 0;
 
 SEC("?uprobe")
@@ -22,7 +22,7 @@ int count_hit(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Attached for the sake of a semaphore only. */
+/* Attached only for the sake of a semaphore. */
 SEC("?uprobe")
 int nothing(struct pt_regs *ctx)
 {

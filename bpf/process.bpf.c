@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/target.bpf.h"
 
-/* What happens to targets as processes. Handled here at once, so that no sample of a child is
- * missed and none of an exec'd program is unwound by its predecessor's tables; user space hears of
- * it in order with the samples, and is woken only where it has to do something before the next. */
+/* Process events of targets. They are handled here immediately. So no sample of a child is
+ * missed, and none of an exec'd program is unwound by its predecessor's tables. User space receives
+ * them in order with the samples. It is woken only if it has to act before the next sample. */
 
-/* By number: programs of which no process had anything to attach to. */
+/* By image number: programs whose processes had nothing to attach to. */
 __u8 plain_images[IMAGE_FILES_MAX];
 
 static __always_inline void emit_task(const struct rec_task *rec, __u64 wakeup)
@@ -28,8 +28,9 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 
 	if (tgid == parent_tgid)
 		return 0;
-	if (!proc || !(proc->flags & PROC_FOLLOW)) { /* user space may not know yet of the end of */
-		bpf_map_delete_elem(&targets, &tgid); /* a target that had the same PID */
+	/* User space may not have processed the end of a target with the same PID yet. */
+	if (!proc || !(proc->flags & PROC_FOLLOW)) {
+		bpf_map_delete_elem(&targets, &tgid);
 		return 0;
 	}
 	copy = *proc;
@@ -57,12 +58,13 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	if (!before)
 		return 0;
 	copy = *before;
-	if (proc->flags & (PROC_ASKED | PROC_REFUSED)) { /* as if it had never been met */
+	if (proc->flags & (PROC_ASKED | PROC_REFUSED)) { /* as if it had never been seen */
 		bpf_map_delete_elem(&targets, &tgid);
 		return 0;
 	}
 	proc->flags &= ~PROC_STARTING;
-	if (cfg_scope) /* whose children have their own first samples, unless user space says no */
+	/* Children have their own first samples, unless user space disables this. */
+	if (cfg_scope)
 		proc->flags &= ~PROC_FOLLOW;
 	if (cfg_scope & SCOPE_NAME)
 		proc->flags |= PROC_ASKED;
@@ -97,7 +99,7 @@ int BPF_PROG(on_end, struct task_struct *task)
 	};
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
 
-	/* What it does until it is gone, such as giving back its memory, is still sampled. */
+	/* Activity until its end, such as freeing its memory, is still sampled. */
 	if (!proc || BPF_CORE_READ(task, signal, live.counter))
 		return 0;
 	if (proc->flags & PROC_REFUSED)
@@ -107,7 +109,7 @@ int BPF_PROG(on_end, struct task_struct *task)
 	return 0;
 }
 
-/* A name that is not wanted becomes another one: user space is asked again with the next sample. */
+/* Handles a new name of a refused process: user space decides again with the next sample. */
 SEC("?tp_btf/task_rename")
 int BPF_PROG(on_rename, struct task_struct *task)
 {
