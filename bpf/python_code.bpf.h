@@ -7,37 +7,38 @@
 #include "bpf/thread_local.bpf.h"
 
 /* Code objects and their numbers. The memory of a code object may hold another one a few
- * microseconds later: exec in a loop puts the next function where the last one was, with its name
- * and its tables. So a sample has the number of a code object only by what the object contains at
- * that sample: it is read once per sample, and compared with what this CPU or python_codes has of
- * that address. A code object that differs gets a number of its own, and is sent to user space.
+ * microseconds later: exec in a loop puts the next function at the address of the last one, with
+ * its name and its tables. So a sample identifies a code object only by its content at that sample.
+ * The object is read once per sample, and compared with the entry for its address of this CPU or in
+ * python_codes. A code object that differs gets a number of its own, and is sent to user space.
  *
  * From 3.12 on a code object has a version that no other one of its interpreter has: one word.
- * Before, its fields and its texts have to be compared: the texts may be others at the same
+ * Before 3.12, its fields and its texts have to be compared, because other texts may be at the same
  * addresses. bpf/code_age.bpf.h has the exception for old code objects. */
 
-#define MS(ns) ((__u32)((ns) >> 20)) /* of 1.05 ms; wraps around after 52 days */
+#define MS(ns) ((__u32)((ns) >> 20)) /* units of 1.05 ms; wraps around after 52 days */
 
-/* How long it is known whether there are further interpreters. */
+/* Validity of the check for further interpreters. */
 #define INTERPRETERS_RECHECK_NS 10000000ULL
 
 #define FRAME_BLOCK_WORDS 512 /* a page: frames lie close together, and one read serves several */
-#define PYTHON_STATES_MAX 4   /* of one thread: interpreters that call each other */
+#define PYTHON_STATES_MAX 4   /* states of one thread, for interpreters that call each other */
 
-/* What this CPU knows of a code object: looking here is ten times faster than python_codes. */
+/* A code object cached by this CPU. A lookup here is ten times faster than in python_codes. */
 struct code_slot {
 	__u64 address;
-	__u64 identity; /* of its fields */
-	__u64 glance;	/* as code__glance returned */
-	__u64 bytecode; /* of the copy that was asked for last; 0: of none */
+	__u64 identity; /* hash of its fields */
+	__u64 glance;	/* result of code__glance() */
+	__u64 bytecode; /* bytecode of its last requested copy; 0: none */
 	__u32 texts;	/* hash of its texts; 0: it has a version */
 	__u32 space;
 	__u32 code;
 	__u32 copy;
-	__u32 walk;	    /* the last one that compared it */
-	__u32 since_ms;	    /* when it was first met with this content */
-	__u32 checked_ms;   /* when anything of it was compared last */
-	__u32 refreshed_ms; /* when all was, and it was looked up in python_codes */
+	__u32 walk;	    /* number of the last walk that compared it */
+	__u32 since_ms;	    /* time of its first sample with this content */
+	__u32 checked_ms;   /* time of the last comparison of any part */
+	__u32 refreshed_ms; /* time of the last comparison of all parts, with a lookup in
+			       python_codes */
 };
 #define CODE_SLOTS_LOG2 12
 #define CODE_SLOTS	(1 << CODE_SLOTS_LOG2)
@@ -46,25 +47,24 @@ struct python_state {
 	struct python_proc_rec proc;
 	__u64 now_ns;
 	__u32 walk;	/* number of this walk in this memory, from 1 */
-	__u32 proc_key; /* of `proc` in python_procs */
-	__u32 mixed;	/* the thread has frames of another copy, too, which are missing */
-	__u32 replaces; /* the process has replaced code objects lately */
+	__u32 proc_key; /* key of `proc` in python_procs */
+	__u32 mixed;	/* the thread also has frames of another copy, which are missing */
+	__u32 replaces; /* the process has replaced code objects recently */
 	__u64 frame;
-	__u64 cframe, cframe_previous; /* the segment's, and the one of the next outer segment */
+	__u64 cframe, cframe_previous; /* those of the segment and of the next outer one */
 	__u64 block_start, block_bytes;
 	__u64 tstates[PYTHON_STATES_MAX];	/* innermost first */
-	__u64 fsbase, list_interp, list_tstate; /* where the search for them is */
+	__u64 fsbase, list_interp, list_tstate; /* position of the search for them */
 	__u32 n_tstates, next_tstate;
 	__u32 n;	  /* frames */
-	__u32 chain_n;	  /* of them when the thread state's walk began ... */
-	__u32 chain_word; /* ... and words of the sample then */
+	__u32 chain_n;	  /* frames when the thread state's walk began */
+	__u32 chain_word; /* words of the sample when it began */
 	__u32 segments;
-	__u32 begins; /* the thread's first loop does: maybe it has no frame yet */
+	__u32 begins; /* the thread's first loop begins: it may have no frame yet */
 	__u32 complete, truncated;
-	__u32 inferred;		   /* a caller is not the one that is linked */
-	__u64 linking, linking_to; /* a frame that is being linked, and its caller; 0: none */
-	/* The text that this walk has hashed last: the file of most frames is that of the last one.
-	 */
+	__u32 inferred;		   /* a caller is not the linked one */
+	__u64 linking, linking_to; /* a frame to be linked, its caller; 0: none */
+	/* The last text that this walk hashed. Most frames have the same file as the last one. */
 	__u64 text, text_identity;
 	__u64 block[FRAME_BLOCK_WORDS];
 	__u64 code[PYTHON_CODE_BYTES / 8];
@@ -85,7 +85,7 @@ struct code_entry {
 	__u64 checked_ns; /* by a probe */
 };
 
-/* The fields by which a code object differs from another one at its address. */
+/* The fields that distinguish code objects at the same address. */
 struct code_fields {
 	__u64 file, name, line_table; /* addresses */
 	__u32 first_line;
@@ -106,8 +106,8 @@ struct {
 	__type(value, struct python_proc_rec);
 } python_procs __weak SEC(".maps");
 
-/* From 3.12 on classes are called by way of code that is the interpreter's own (_Py_InitCleanup,
- * Python/specialize.c), and which it hides from tracebacks. Its file is its name. */
+/* From 3.12 on classes are called through code of the interpreter itself (_Py_InitCleanup,
+ * Python/specialize.c), which it hides from tracebacks. Its file is its name. */
 #define CODE_HIDDEN 0xffffffff
 
 /* @words: PYTHON_CODE_BYTES of a code object, from code_base on. */
@@ -159,7 +159,8 @@ static __always_inline int text__head(const struct python_offsets *offsets, __u6
 	return 0;
 }
 
-/* Copies at most CODE_TEXT_BYTES of a string; returns its kind << 16 | length in characters. */
+/* Copies at most CODE_TEXT_BYTES of a string. Returns its kind << 16 | length in characters, or
+ * -1. */
 static __noinline int text__read(const struct python_offsets *offsets, __u64 text, char *to)
 {
 	struct unicode_head head = {};
@@ -226,8 +227,9 @@ static __always_inline __u64 hash__add(__u64 hash, __u64 word)
 
 #define TEXT_HASHED_WORDS 8
 
-/* Hashes the length of a string and its characters: by its own hash where it has one, else its last
- * 64 bytes. Interned strings have one. 0: it is no compact string, or unreadable. */
+/* Returns a hash of a string's length and characters. It uses the string's own hash if there is
+ * one, else its last 64 bytes. Interned strings have one. 0: it is not a compact string, or
+ * unreadable. */
 static __noinline __u64 text__identity(const struct python_offsets *offsets, __u64 text)
 {
 	__u64 words[TEXT_HASHED_WORDS] = {}, bytes, identity;
@@ -246,7 +248,7 @@ static __noinline __u64 text__identity(const struct python_offsets *offsets, __u
 	bytes = head.length * kind;
 	if (bytes > sizeof(words))
 		text += bytes - sizeof(words);
-	barrier_var(bytes); /* else the verifier sees the bound of a copy only */
+	barrier_var(bytes); /* else the verifier sees only the bound of a copy */
 	if (bytes > sizeof(words))
 		bytes = sizeof(words);
 	if (read_user(words, bytes, text))
@@ -314,7 +316,7 @@ static __noinline __u32 code__texts(struct python_state *state)
 
 static __always_inline void code__note_replaced(struct python_state *state)
 {
-	__u32 key = state->proc_key; /* on the stack, as Linux 6.1 wants a key */
+	__u32 key = state->proc_key; /* on the stack, as Linux 6.1 requires for a key */
 	struct python_proc_rec *proc = bpf_map_lookup_elem(&python_procs, &key);
 
 	state->replaces = 1;
@@ -324,8 +326,8 @@ static __always_inline void code__note_replaced(struct python_state *state)
 
 #define GLANCE_WORDS 4
 
-/* Reads a little of the code object at @address: its version or, where code objects have none, the
- * pointers from its file on. */
+/* Reads a small part of the code object at @address: its version or, for code objects without one,
+ * the pointers from its file on. */
 static __always_inline __u64 code__glance(const struct python_state *state, __u64 address)
 {
 	__u64 words[GLANCE_WORDS] = {}, glance;
@@ -346,7 +348,7 @@ static __always_inline int slot__is_old(const struct code_slot *slot,
 	return !state->replaces && MS(state->now_ns) - slot->since_ms > MS(CODE_OLD_NS);
 }
 
-/* Returns 1 if the code object in @slot need not be looked at. */
+/* Returns 1 if the code object in @slot need not be compared. */
 static __always_inline int slot__is_fresh(const struct code_slot *slot,
 					  const struct python_state *state)
 {
@@ -362,9 +364,9 @@ static __always_inline int slot__glances(const struct code_slot *slot,
 	       (!slot->texts || (!state->proc.offsets.code_version && slot__is_old(slot, state)));
 }
 
-/* Returns the number of the code object in state->code, as which it is sent if it is new; 0: it is
- * none. Fills in its slot, but leaves that empty if the code object could not be sent: the next
- * sample tries again. */
+/* Returns the number of the code object in state->code, and sends the object if it is new. 0: it is
+ * not a code object. Fills in its slot, but leaves that empty if the code object could not be sent:
+ * the next sample tries again. */
 static __noinline __u32 code__intern(struct python_state *state, const struct scratch *scratch,
 				     __u64 address, __u64 identity, __u32 texts)
 {
@@ -405,7 +407,7 @@ static __noinline __u32 code__intern(struct python_state *state, const struct sc
 	return entry.code;
 }
 
-/* As code__number, of a code object that this walk has not met yet. CODE_HIDDEN: it is the
+/* As code__number(), for a code object that is new to this walk. CODE_HIDDEN: it is the
  * interpreter's own. */
 static __noinline __u32 code__look(struct python_state *state, const struct scratch *scratch,
 				   __u64 address)

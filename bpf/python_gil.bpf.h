@@ -5,12 +5,12 @@
 #include "bpf/lock.bpf.h"
 #include "bpf/python_code.bpf.h"
 
-/* Whether the thread has the GIL or waits for it (Python/ceval_gil.c, up to 3.11 ceval_gil.h). The
- * lock is a flag and the PyThreadState that set it last; who finds it set waits for a condition
- * variable beside them. */
+/* Finds whether the thread has the GIL or waits for it (Python/ceval_gil.c, up to 3.11
+ * ceval_gil.h). The lock is a flag and the PyThreadState that set it last. A thread that finds it
+ * set waits for a condition variable beside them. */
 
-/* The thread's own state of any interpreter: with a common lock it may have been taken with
- * another one's. */
+/* Returns 1 if @tstate is the thread's own state of any interpreter. A common lock may have been
+ * taken with the state of another interpreter. */
 static __always_inline int is_own(const struct python_state *state, __u64 tstate)
 {
 	__u32 i, own = 0;
@@ -20,7 +20,8 @@ static __always_inline int is_own(const struct python_state *state, __u64 tstate
 	return own;
 }
 
-/* Where the id of the holder's thread is. Up to 3.10 the state knows its struct pthread only. */
+/* Returns the address of the id of the holder's thread, or 0. Up to 3.10 the state contains only
+ * its struct pthread. */
 static __always_inline __u64 holder__tid_at(const struct python_state *state, __u64 holder)
 {
 	__u64 thread;
@@ -32,7 +33,7 @@ static __always_inline __u64 holder__tid_at(const struct python_state *state, __
 	return state->proc.libc.tid ? thread + state->proc.libc.tid : 0;
 }
 
-/* Does the thread wait for the lock? */
+/* Returns 1 if the thread waits for the lock. */
 static __always_inline int waits_for_gil(const struct python_proc_rec *proc, __u64 gil,
 					 const struct rec_sample *sample)
 {
@@ -63,7 +64,7 @@ static __noinline int gil__note(struct python_state *state, struct rec_sample *s
 		   read_user(&locked, sizeof(locked), gil + proc->gil_locked)) {
 		return 0;
 	}
-	if (locked > 1) /* there is no lock, yet or any more */
+	if (locked > 1) /* the lock does not exist, yet or any more */
 		return 0;
 	if (locked && is_own(state, words[0])) {
 		sample__lock(sample, LOCK_HELD);
@@ -77,7 +78,7 @@ static __noinline int gil__note(struct python_state *state, struct rec_sample *s
 	return 0;
 }
 
-/* From 3.12 on an interpreter may have a lock of its own; 0: not readable. */
+/* Returns the address of the lock, or 0. From 3.12 on an interpreter may have its own. */
 static __always_inline __u64 gil__of(const struct python_state *state, __u64 tstate)
 {
 	__u64 interp, gil;

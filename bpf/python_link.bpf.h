@@ -15,7 +15,7 @@
 #include "bpf/python_code.bpf.h"
 #include "bpf/scratch.bpf.h"
 
-#define LINK_BYTES_AHEAD 80 /* the longest distance that was seen is 54 */
+#define LINK_BYTES_AHEAD 80 /* the longest observed distance is 54 */
 #define LINK_STORE_BYTES 5
 
 /* The parts of `mov %r64, disp8(%r64)`. */
@@ -31,7 +31,7 @@
 
 struct link_search {
 	__u64 frame, caller;
-	__u32 disp; /* of the link, from the frame's start */
+	__u32 disp; /* offset of the link from the frame's start */
 	__u8 code[LINK_BYTES_AHEAD];
 };
 

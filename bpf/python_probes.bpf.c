@@ -2,21 +2,21 @@
 #include "bpf/python_probes.bpf.h"
 #include "bpf/python_tstate.bpf.h"
 
-/* CPython's calls. Two pairs of probes tell of them:
+/* CPython's calls, from two pairs of probes:
  *   USDT function__entry and function__return, by file, name and line. An entry's `match` is the
  *   address of the name's characters.
  *   The entry and the return of _PyEval_EvalFrameDefault, 3.6 to 3.10: `match` is the address of
- *   the frame object, and the frame object names its caller. The kernel sees no more than 64
- *   nested returns of a thread (MAX_URETPROBE_DEPTH, kernel/events/uprobes.c); entries of deeper
- *   calls are seen, and ended when a later call or return proves that they are over. */
+ *   the frame object, and the frame object contains its caller. The kernel sees no more than 64
+ *   nested returns of a thread (MAX_URETPROBE_DEPTH, kernel/events/uprobes.c). Entries of deeper
+ *   calls are seen, and ended when a later call or return proves that they have ended. */
 
-/* PyFrameObject up to 3.10: f_back, and f_code behind it (Include/frameobject.h) */
+/* PyFrameObject up to 3.10: f_back, and f_code after it (Include/frameobject.h) */
 #define FRAME_BACK 24
 
 /* PyCompactUnicodeObject: utf8, up to 3.11 (Include/cpython/unicodeobject.h) */
 #define UNICODE_UTF8 56
 
-/* Frames that are looked at in a thread that is met for the first time. */
+/* Maximum number of frames examined at a thread's first probe. */
 #define SEED_FRAMES_MAX 16384
 
 /* --- calls from before the probes --- */
@@ -34,7 +34,7 @@ static long count_frame(__u32 index, void *arg)
 	return 0;
 }
 
-/* Where the interpreter has a string in UTF-8, if it has it. */
+/* Returns the address of the interpreter's UTF-8 form of a string, or 0 if there is none. */
 static __always_inline __u64 utf8_of(__u64 text)
 {
 	struct unicode_head head = {};
@@ -68,8 +68,8 @@ static __always_inline void seed_text(struct shadow *shadow, struct shadow_entry
 		entry->code = text__number(shadow, addresses[1], addresses[0], line);
 }
 
-/* The entry for the frame that seeding has come to, or NULL; on to its caller. `ret_code`: its code
- * object. */
+/* Returns the entry for the current frame of seeding, or NULL, and moves on to its caller.
+ * *ret_code becomes its code object. */
 static __always_inline struct shadow_entry *seed__next(struct shadow *shadow, __u32 at,
 						       __u64 *ret_code)
 {
@@ -82,7 +82,7 @@ static __always_inline struct shadow_entry *seed__next(struct shadow *shadow, __
 	shadow->seed_frame = words[0];
 	if (at >= SHADOW_DEPTH_MAX)
 		return NULL;
-	barrier_var(at); /* else the compiler drops the mask that the verifier wants */
+	barrier_var(at); /* else the compiler drops the mask that the verifier requires */
 	entry = shadow__entry(shadow, at);
 	entry->flags = ENTRY_SEEDED | ENTRY_LIVE_INDEX;
 	entry->entered_ns = shadow->seed_ns;
@@ -123,14 +123,14 @@ static long seed_object_frame(__u32 index, void *arg)
 	return 0;
 }
 
-/* Finds the calls that `frame` and its callers are in: how many, first. */
+/* Begins to seed the calls of `frame` and its callers by counting them. */
 static __always_inline void seed__begin(struct shadow *shadow, __u64 frame)
 {
 	shadow->seed_n = 0;
 	shadow->seed_ns = cfg_calls ? bpf_ktime_get_ns() : 0;
 	shadow->seed_frame = frame;
 	bpf_loop(SEED_FRAMES_MAX, count_frame, &shadow, 0);
-	if (shadow->seed_frame) /* broken, or without end */
+	if (shadow->seed_frame) /* broken, or endless */
 		shadow->flags |= SHADOW_PARTIAL;
 	shadow->seed_frame = frame;
 }
@@ -155,7 +155,7 @@ __noinline int seed__objects(struct shadow *shadow, __u64 frame)
 	return 0;
 }
 
-/* The caller of the frame that the thread has just begun to run. */
+/* Reads the caller of the frame that the thread has just entered. */
 static __always_inline int current_caller(const struct python_proc_rec *proc, __u64 *ret_frame)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -167,8 +167,8 @@ static __always_inline int current_caller(const struct python_proc_rec *proc, __
 	return read_user(ret_frame, sizeof(*ret_frame), frame + FRAME_BACK);
 }
 
-/* The thread's first probe, or a child's first one after fork. Returns what is known of the
- * interpreter if its frames can be read. */
+/* Begins a shadow stack at the thread's first probe, or a child's first one after fork. Returns the
+ * interpreter's record if its frames are readable. */
 static __always_inline const struct python_proc_rec *shadow__start(struct shadow *shadow,
 								   const struct probe_rec *rec)
 {
@@ -199,7 +199,8 @@ static __noinline void usdt_start(struct shadow *shadow, const struct probe_rec 
 		seed__texts(shadow, frame);
 }
 
-/* A function of its own, whose stack is not in use while a thread's earlier calls are found. */
+/* A function of its own, so that its stack is not in use while a thread's earlier calls are
+ * found. */
 static __noinline int usdt_push(struct pt_regs *ctx, struct shadow *shadow,
 				const struct probe_rec *rec)
 {
@@ -293,7 +294,7 @@ int python_eval_entry(struct pt_regs *ctx)
 	return eval_push(ctx, shadow, rec, words[0], words[1]);
 }
 
-/* At a `ret`, or where the return address led to, behind it. */
+/* Runs at a `ret`, or after it at the return address. */
 SEC("?uprobe")
 int python_eval_return(struct pt_regs *ctx)
 {

@@ -2,14 +2,14 @@
 #ifndef BRAID_PYTHON_PROBES_BPF_H
 #define BRAID_PYTHON_PROBES_BPF_H
 
-/* Numbers of functions as probes meet them. */
+/* Numbers of functions at probes. */
 
 #include "bpf/cache.bpf.h"
 #include "bpf/probe.bpf.h"
 #include "bpf/python_code.bpf.h"
 #include "bpf/texts.bpf.h"
 
-/* --- functions as USDT probes tell them --- */
+/* --- functions of USDT probes --- */
 
 static __noinline int text__send(const struct text_key *key, __u32 code)
 {
@@ -33,7 +33,7 @@ static __noinline int text__send(const struct text_key *key, __u32 code)
 __weak __noinline __u32 text__intern(const struct text_key *of, __u64 now_ns)
 {
 	struct text_entry entry = {};
-	struct text_key copy, *key = &copy; /* Linux 6.1 takes no argument as a map's key */
+	struct text_key copy, *key = &copy; /* Linux 6.1 accepts no argument as a map's key */
 	__u32 code;
 
 	if (!of)
@@ -43,7 +43,7 @@ __weak __noinline __u32 text__intern(const struct text_key *of, __u64 now_ns)
 	if (code || !entry.hash)
 		return code;
 	entry.code = code__new();
-	/* What could not be sent is not remembered: the next call tries again. */
+	/* Code that was not sent is not cached: the next call tries again. */
 	if (text__send(key, entry.code) || bpf_map_update_elem(&texts, key, &entry, BPF_ANY))
 		count(COUNT_CODE_LOST);
 	return entry.code;
@@ -78,7 +78,7 @@ static __noinline int object__send(const struct python_offsets *offsets,
 	if (size > CODE_TABLE_BYTES)
 		size = CODE_TABLE_BYTES;
 	if (read_user(rec->table, size, rec->table_address))
-		rec->table_size = 0; /* then the first line has to do */
+		rec->table_size = 0; /* then only the first line is used */
 	bpf_ringbuf_submit(rec, ring__flags());
 	return 0;
 }
@@ -87,7 +87,7 @@ _Static_assert(PYTHON_CODE_BYTES <= 8 * SHADOW_WORDS, "code objects in struct sh
 
 __weak __noinline __u32 object__intern(struct shadow *shadow, __u64 address, __u64 now_ns)
 {
-	__u32 space = shadow ? shadow->space : 0; /* on the stack, as Linux 6.1 wants a key */
+	__u32 space = shadow ? shadow->space : 0; /* on the stack: a key for Linux 6.1 */
 	const struct python_proc_rec *proc = bpf_map_lookup_elem(&python_procs, &space);
 	struct code_key key = { .address = address, .space = space };
 	struct code_entry *known, entry = { .checked_ns = now_ns };
@@ -132,10 +132,10 @@ __weak __noinline __u32 object__intern(struct shadow *shadow, __u64 address, __u
 	return entry.code;
 }
 
-/* --- both, for less where this thread has met the function lately --- */
+/* --- both, at less cost if this thread has cached the function --- */
 
-/* The slow ways. Two, as Linux 6.1 adds the stacks of all functions on a path that a program might
- * take. */
+/* The slow paths. They are two functions, because Linux 6.1 adds the stacks of all functions on a
+ * possible path of a program. */
 __weak __noinline __u32 text__learn(struct shadow *shadow, __u64 name, __u64 file, __u32 line)
 {
 	struct text_key key = { .name = name, .file = file, .line = line };
@@ -160,7 +160,7 @@ __weak __noinline __u32 object__learn(struct shadow *shadow, __u64 address)
 	return code;
 }
 
-/* Numbers of functions, by their strings or their code objects. */
+/* Both return numbers of functions, by their strings or their code objects. */
 static __always_inline __u32 text__number(struct shadow *shadow, __u64 name, __u64 file, __u32 line)
 {
 	const struct shadow_cache *cache = cache__at(shadow, name, file, line);

@@ -5,12 +5,12 @@
 /* The perf trampolines of CPython 3.12 and 3.13 (-X perf: Python/asm_trampoline.S, x86-64) have no
  * frame pointers either:
  *   sub $8,%rsp; call *%rcx; add $8,%rsp; ret
- * What is ahead of the pc says where the return address is. */
-#define STUB_ENTRY  0xc48348d1ff08ec83ULL /* ... from its second byte on */
+ * The code ahead of the pc determines the place of the return address. */
+#define STUB_ENTRY  0xc48348d1ff08ec83ULL /* from its second byte on */
 #define STUB_CALL   0xc308c48348d1ffULL
 #define STUB_RETURN 0xc308c48348ULL
 
-/* CFA - rsp; 0: the pc is not in such code. */
+/* Returns CFA - rsp, or 0 if the pc is not in such code. */
 static __always_inline int stub__cfa_off(struct unwind_state *u)
 {
 	__u64 code;
@@ -27,18 +27,21 @@ static __always_inline int stub__cfa_off(struct unwind_state *u)
 }
 
 /* The JIT of CPython 3.14 (Tools/jit/shim.c and template.c, by clang 19) has neither tables nor
- * frame pointers. The interpreter loop calls a shim, which saves what compiled code may overwrite,
- * and calls that; each piece of it jumps to the next one with the stack as it found it, and has
- * some words of its own there while it calls C, the loop's rbp first if it needs that register. So
- * where a return address into the shim has one into the loop behind what the shim has saved, the
- * frame ends. What is below may look like a return address: not all of it is in use. */
+ * frame pointers. The interpreter loop calls a shim, which saves the registers that compiled code
+ * may overwrite, and calls that code. Each piece of code jumps to the next one with an unchanged
+ * stack. A piece has some words of its own there while it calls C, the loop's rbp first if it needs
+ * that register.
+ *
+ * So the frame ends where a return address into the shim is followed, after the shim's saved
+ * registers, by one into the loop. Words below may equal a return address by chance, because not
+ * all of them are in use. */
 #define SHIM_POPS      0x415e415d415c415bULL /* pop %rbx, %r12, %r13, %r14, %r15; ret */
 #define SHIM_POPS_8    0xc35f
 #define SHIM_SAVED     5
-#define PIECE_WORDS    40    /* with what the shim saved; 21 were seen without that */
-#define LOOP_BYTES_MAX 16384 /* of the loop's own frame */
+#define PIECE_WORDS    40    /* including the shim's saved registers; 21 were seen without */
+#define LOOP_BYTES_MAX 16384 /* maximum size of the loop's own frame */
 
-/* The shim, from each of its instructions on: how many words are saved there. */
+/* The shim, from each of its instructions on, and the number of words saved there. */
 static const struct shim_code {
 	__u64 code;
 	__u32 bytes, saved;
@@ -48,7 +51,7 @@ static const struct shim_code {
 	{ 0x894953, 3, 4 },	      { 0xfc8949, 3, 5 }, /* mov %rdi,%r12 */
 	{ 0xf58949, 3, 5 },				  /* mov %rsi,%r13 */
 	{ 0xe8d68949, 4, 5 },				  /* mov %rdx,%r14 */
-	{ 0x5c415b0000000ae8, 8, 5 },			  /* call, of what is behind the shim */
+	{ 0x5c415b0000000ae8, 8, 5 },			  /* call of the code after the shim */
 	{ SHIM_POPS, 8, 5 },	      { 0x5f415e415d415c41, 8, 4 }, { 0xc35f415e415d41, 7, 3 },
 	{ 0xc35f415e41, 5, 2 },	      { 0xc35f41, 3, 1 },	    { 0xc3, 1, 0 },
 };
@@ -64,7 +67,7 @@ static __always_inline int shim__returns_to(__u64 pc)
 	       more == SHIM_POPS_8;
 }
 
-/* Is word `i` of the block, from that at u->lo on, the return address into the shim? */
+/* Checks whether word @i of the block, counted from u->lo, is the return address into the shim. */
 static long shim__look(__u32 i, void *unused)
 {
 	struct scratch *scratch = scratch__get();
@@ -83,7 +86,7 @@ static long shim__look(__u32 i, void *unused)
 	return 1;
 }
 
-/* The same where the shim itself is interrupted. */
+/* Checks whether the shim itself is interrupted, at its code number @i. */
 static long shim__is_at(__u32 i, void *ret_code)
 {
 	struct scratch *scratch = scratch__get();
@@ -100,7 +103,7 @@ static long shim__is_at(__u32 i, void *ret_code)
 	return 1;
 }
 
-/* Words from the stack pointer to the CFA; 0: not found. */
+/* Returns the number of words from the stack pointer to the CFA, or 0. */
 static __always_inline __u32 jit__words(struct unwind_state *u)
 {
 	__u64 at, code;
@@ -115,7 +118,7 @@ static __always_inline __u32 jit__words(struct unwind_state *u)
 	return u->hi;
 }
 
-/* Does the loop, whose frame begins there, have this as its frame pointer? If it has one. */
+/* Returns 1 if @rbp may be the frame pointer of the loop, whose frame begins at @start. */
 static __always_inline int is_loops_rbp(__u64 rbp, __u64 start)
 {
 	return !(rbp & 7) && rbp - start < LOOP_BYTES_MAX;

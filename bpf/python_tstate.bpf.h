@@ -6,8 +6,8 @@
 
 #define NO_KEY 0xffffffff
 
-/* The interpreter's key, or one that no thread uses while it has none. Read each time: the key
- * comes with the interpreter's start and goes before its end. */
+/* Reads the interpreter's key, or NO_KEY, which no thread uses, while there is none. It is read
+ * each time, because the key exists only from the interpreter's start until its end. */
 static __always_inline int read_key(const struct python_proc_rec *proc, __u32 *ret_key)
 {
 	__u32 tss[2]; /* is_initialized, key */
@@ -31,7 +31,8 @@ static __always_inline int read_by_key(const struct python_proc_rec *proc, __u64
 	return key == NO_KEY ? 0 : read_specific(&proc->libc, fsbase, key, ret_value);
 }
 
-/* The thread's PyThreadState; 0 where it has none (no Python in this thread, or not yet). */
+/* Reads the thread's PyThreadState. *ret_tstate becomes 0 if there is none (no Python in this
+ * thread, or not yet). */
 static __always_inline int read_tstate(const struct python_proc_rec *proc, __u64 fsbase,
 				       __u64 *ret_tstate)
 {
@@ -44,7 +45,8 @@ static __always_inline int read_tstate(const struct python_proc_rec *proc, __u64
 		      : read_by_key(proc, fsbase, &tstate);
 	if (err)
 		return -1;
-	/* The state knows its thread: a wrong key must not yield a walk through something else. */
+	/* The state contains its thread. This check prevents a walk through other data by a wrong
+	 * key. */
 	if (tstate && (read_user(&owner, sizeof(owner), tstate + proc->offsets.tstate_thread_id) ||
 		       owner != fsbase))
 		return -1;
