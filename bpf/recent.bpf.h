@@ -4,19 +4,18 @@
 
 /* Facts about the code at return addresses, for UNWIND_MODE_FP.
  *
- * With tables few frames need a proof. UNWIND_MODE_FP uses no tables: it checks the code before
- * each return address, and looks for a proof of each frame pointer. Its stacks would cost twice as
- * much as without these checks. So what they have proven is cached.
+ * With tables few frames need a proof. UNWIND_MODE_FP uses no tables. It checks the code before
+ * each return address, and searches for a proof of each frame pointer. These checks would double
+ * the cost of its stacks. So the proven facts are cached.
  *
  * Only facts about the code of images are cached. Code that a process makes may change at any time,
  * and is read each time. The key of a fact is the return address, the address space, the number of
- * the last change of its mappings, and the time in units of RECENT_NS. So no fact outlives the
- * mapping that it was found in. The time bounds how long a fact outlives code that a process
- * overwrites in its own copy of a file's page. Frames without tables are kept for longer
- * (bpf/kept.h).
+ * the mappings' last change, and the time (in RECENT_NS). So no fact outlives the mapping that it
+ * was found in. The time bounds how long a fact outlives code that a process overwrites in its own
+ * copy of a file's page. Frames without tables are cached longer (bpf/kept.h).
  *
- * That something could not be proven is not cached, as another stack may prove it. Cached is where
- * the last try has failed (RECENT_WORD), so that the next one begins there. */
+ * A failed proof is not cached, because another stack may prove the fact. Only the position of the
+ * last failure is cached (RECENT_WORD), so that the next attempt begins there. */
 
 #include "bpf/tableless.bpf.h"
 
@@ -26,12 +25,12 @@ enum recent_fact {
 	RECENT_CALLED = 1,  /* a call ends at the address, which is executable */
 	RECENT_POINTER = 2, /* rbp is the frame pointer of the function there */
 	RECENT_BODY = 4,    /* the instructions there lead to no return, and set no frame pointer */
-	/* A word of the function's frame, one more than its index, is a return address. That was in
-	 * the way of RECENT_POINTER, which is not proven by other means either. */
+	/* A word of the function's frame, one more than its index, is a return address. It prevents
+	 * RECENT_POINTER, which is not proven by other means either. */
 	RECENT_WORD = 8,
 };
 
-#define RECENT_WORD_BITS 10 /* of RECENT_WORD */
+#define RECENT_WORD_BITS 10 /* bits of RECENT_WORD */
 #define RECENT_FACTS	 ((1ULL << (3 + RECENT_WORD_BITS)) - 1)
 #define RECENT_NS_LOG2	 26 /* 67 ms */
 _Static_assert(1ULL << RECENT_NS_LOG2 <= NOTE_RECHECK_NS,
@@ -39,7 +38,7 @@ _Static_assert(1ULL << RECENT_NS_LOG2 <= NOTE_RECHECK_NS,
 
 #define RECENT_MAX_LOG2 13
 
-/* Entries are single words, so that each is read and written at once: the facts, and the bits of
+/* Entries are single words, so that each is read and written atomically: the facts, and the bits of
  * the hash above them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -54,7 +53,7 @@ static __always_inline __u64 recent__mix(__u64 hash, __u64 word)
 	return hash ^ hash >> 29;
 }
 
-/* Before the first frame. */
+/* Initialises the key of the stack before the first frame. */
 static __always_inline void recent__begin(struct scratch *scratch)
 {
 	struct unwind_state *u = &scratch->unwind;

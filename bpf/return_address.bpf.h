@@ -2,16 +2,16 @@
 #ifndef BRAID_RETURN_ADDRESS_BPF_H
 #define BRAID_RETURN_ADDRESS_BPF_H
 
-/* Whether a word is a return address: it lies in executable memory, and a call instruction ends at
- * it. An unwind rule vouches for that. Without one, the machine code is the only witness. */
+/* Checks for return addresses: the word lies in executable memory, and a call instruction ends at
+ * it. An unwind rule is a proof of that. Without one, the machine code is the only evidence. */
 
 #include "bpf/recent.bpf.h"
 #include "bpf/scratch.bpf.h"
 
 /* The last bytes of a call (Intel SDM, volume 2, CALL), as a number whose highest byte is the one
- * before the return address: `call rel32` is e8 and four bytes. `call` by a register or by memory
- * is ff with 2 in the middle of the ModRM byte, then a SIB byte and a distance of 8 or 32 bits as
- * the ModRM byte has them. Prefixes come before all that. */
+ * before the return address. `call rel32` is e8 and four bytes. `call` by a register or by memory
+ * is ff with 2 in the middle of the ModRM byte. Then follow a SIB byte and a distance of 8 or 32
+ * bits, as the ModRM byte requires. Prefixes come before all these bytes. */
 #define CALL_BYTE(before, back)	 ((__u32)((before) >> (64 - 8 * (back))) & 0xff)
 #define CALL_MODRM(before, back) (CALL_BYTE(before, back) & 0xc7)
 #define CALL_IS_FF(before, back) \
@@ -21,7 +21,8 @@
 #define RM_SIB		 4 /* a SIB byte follows */
 #define RM_NEXT		 5 /* with mod 0: 32 bits from the next instruction on */
 
-/* Bytes of a call whose ModRM byte is `modrm` and whose SIB byte, if it has one, is `sib`. */
+/* Returns the bytes of a call whose ModRM byte is @modrm and whose SIB byte, if it has one, is
+ * @sib. */
 static __always_inline __u32 call__bytes(__u32 modrm, __u32 sib)
 {
 	__u32 mod = MODRM_MOD(modrm), rm = MODRM_RM(modrm), has_sib = mod != 3 && rm == RM_SIB;
@@ -34,8 +35,8 @@ static __always_inline __u32 call__bytes(__u32 modrm, __u32 sib)
 
 #define CALL_BYTES_MAX 7 /* without prefixes */
 
-/* Does a call end where these bytes end? A global function, so that the verifier follows its
- * branches once. */
+/* Returns 1 if a call ends where these bytes end. A global function, so that the verifier follows
+ * its branches once. */
 __weak __noinline int call__ends(__u64 before)
 {
 	__u32 back;
@@ -50,14 +51,14 @@ __weak __noinline int call__ends(__u64 before)
 	return 0;
 }
 
-/* Where the call before `address` leads to, if it is direct; else 0. */
+/* Returns the target of the call before @address if it is direct; else 0. */
 static __always_inline __u64 call__target(__u64 address, __u64 before)
 {
 	return CALL_BYTE(before, 5) == 0xe8 ? address + (__s32)(before >> 32) : 0;
 }
 
-/* Calls by a register that the instruction before loads with a constant, as compilers at run time
- * make them: the last bytes, from the constant's first one on. */
+/* Calls by a register that the previous instruction loads with a constant, as made by compilers at
+ * run time: the last bytes, from the constant's first one on. */
 #define CALLED_BYTES	  16
 #define CALL_IS_R11(code) ((code)[13] == 0x41 && (code)[14] == 0xff && (code)[15] == 0xd3)
 #define CALL_IS_RAX(code) ((code)[14] == 0xff && (code)[15] == 0xd0)
@@ -70,7 +71,7 @@ static __always_inline __u64 call__target(__u64 address, __u64 before)
 		 (__u32)(code)[(at) + 3] << 24))
 #define CODE_64(code, at) ((__u32)CODE_32(code, at) | (__u64)(__u32)CODE_32(code, (at) + 4) << 32)
 
-/* Where the call before `address` leads to, as far as its instructions say; else 0. */
+/* Returns the target of the call before @address if its instructions contain it; else 0. */
 __weak __noinline __u64 call__leads_to(struct unwind_state *u, __u64 address)
 {
 	__u8 code[CALLED_BYTES];
@@ -91,7 +92,7 @@ __weak __noinline __u64 call__leads_to(struct unwind_state *u, __u64 address)
 }
 
 #define PLAUSIBLE_MIN (1ULL << 16) /* vm.mmap_min_addr */
-#define PLAUSIBLE_END (1ULL << 47) /* of user space's addresses */
+#define PLAUSIBLE_END (1ULL << 47) /* end of user space's addresses */
 
 static __always_inline int address__is_plausible(__u64 address)
 {
@@ -101,8 +102,8 @@ static __always_inline int address__is_plausible(__u64 address)
 /* bpf/unwind.bpf.h */
 __noinline int word__is_return_address(struct unwind_state *u, __u32 space);
 
-/* The bytes before `address` into u->value: only those of its own page, 0 else, if the page before
- * that is unreadable. -1: all are. */
+/* Reads the bytes before @address into u->value. If the page before is unreadable, only the bytes
+ * of its own page are read, and the others are 0. Returns -1 if all are unreadable. */
 __weak __noinline int call__read(struct unwind_state *u, __u64 address)
 {
 	__u32 in_page = address & 7;
@@ -121,7 +122,7 @@ __weak __noinline int call__read(struct unwind_state *u, __u64 address)
 	return 0;
 }
 
-/* Does a call end at `address`? A return probe's trampoline stands for such an address. */
+/* Returns 1 if a call ends at @address. A return probe's trampoline represents such an address. */
 __weak __noinline int code__follows_call(struct unwind_state *u, __u64 address)
 {
 	if (!u)
@@ -131,12 +132,12 @@ __weak __noinline int code__follows_call(struct unwind_state *u, __u64 address)
 	return !call__read(u, address) && call__ends(u->value);
 }
 
-/* Where the machine code around u->pc is in u->code: the bytes before it in the first word. */
+/* Layout of u->code, the machine code around u->pc: the bytes before it are in the first word. */
 #define CODE_BEFORE 8
 #define CODE_AHEAD  (8 * (CODE_WORDS - 1))
 
-/* The machine code around u->pc into u->code. What is unreadable is 0, which is no call, and no
- * instruction that is looked for. */
+/* Reads the machine code around u->pc into u->code. Unreadable words are 0, which matches no call
+ * and no other instruction in the searches. */
 __weak __noinline int code__read(struct unwind_state *u)
 {
 	if (!u || u->code_at == u->pc)
@@ -161,10 +162,10 @@ __weak __noinline int code__read(struct unwind_state *u)
 #define IS_CALL_AT(code)    (((code)&0xffff) == 0x15ff)
 #define IS_HLT_AT(code, at) (((code) >> 8 * (at)&0xff) == 0xf4)
 
-/* Returns 1 if the code at u->pc ends the program, by `call` and then `hlt`, with 0 as the argument
- * or with any other. It begins with `endbr64` where the CPU's control-flow enforcement is built in.
- * Libraries of coroutines let a stack's first function return to such code: nothing has called it,
- * and nothing lies outside of it. */
+/* Returns 1 if the code at u->pc ends the program, by `call` and then `hlt`, with 0 or any other
+ * argument. It begins with `endbr64` if the CPU's control-flow enforcement is built in. Libraries
+ * of coroutines let a stack's first function return to such code. Nothing has called it, and no
+ * frame lies outside of it. */
 __weak __noinline int pc__never_returns(struct unwind_state *u)
 {
 	__u64 code, next;
@@ -187,14 +188,16 @@ __weak __noinline int pc__never_returns(struct unwind_state *u)
 	return (IS_CALL(code) && IS_HLT_AT(code, 5)) || (IS_CALL_AT(code) && IS_HLT_AT(code, 6));
 }
 
-/* Is the code at u->pc `hlt`? It is what a program's first function has behind its last call. */
+/* Returns 1 if the code at u->pc is `hlt`. A program's first function has it after its last
+ * call. */
 static __always_inline int pc__is_hlt(struct unwind_state *u)
 {
 	code__read(u);
 	return IS_HLT_AT(u->code[1], 0);
 }
 
-/* Does a call end at u->pc, which is not that of an instruction? */
+/* Returns 1 if a call ends at u->pc, which is a return address, not that of an interrupted
+ * instruction. */
 static __always_inline int pc__follows_call(struct unwind_state *u)
 {
 	if (recent__facts(u, u->pc) & RECENT_CALLED)

@@ -84,7 +84,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* Begins a sample as sample__begin does, where an interval may end. */
+/* Begins a sample like sample__begin(), where an interval may end. */
 static __always_inline struct scratch *sample__begin_interval(__u32 event)
 {
 	const struct worth *worth;
@@ -116,7 +116,7 @@ static __always_inline int on_begin(struct bpf_raw_tracepoint_args *ctx, __u32 e
 									 : 0;
 }
 
-/* Two programs for each event of a session: one that samples, and one where an interval begins. Raw
+/* Two programs for each event of a session: one that samples, and one that begins an interval. Raw
  * tracepoints have no attach cookie before Linux 6.10. */
 #define ON_TRACEPOINT(event)                                           \
 	SEC("?raw_tp")                                                 \
@@ -148,7 +148,7 @@ ON_TRACEPOINT(15)
 ON_TRACEPOINT(16)
 _Static_assert(EVENTS_MAX == 16, "a program for each");
 
-/* Begins a sample as sample__begin does, at a return whose call is identified by its frame. */
+/* Begins a sample like sample__begin(), at a return whose call is identified by its frame. */
 static __noinline struct scratch *sample__begin_return(const struct pt_regs *ctx, __u64 cookie)
 {
 	__u32 event = EVENT_AT(cookie & COOKIE_EVENT);

@@ -2,8 +2,8 @@
 #ifndef BRAID_SAMPLER_BPF_H
 #define BRAID_SAMPLER_BPF_H
 
-/* What triggers have in common: whether there is to be a sample, its user registers, its kernel
- * frames, and the way on to the unwinder (docs/internals/adding-an-event.md). */
+/* Common code of triggers: the decision on a sample, its user registers, its kernel frames, and the
+ * tail call to the unwinder (docs/internals/adding-an-event.md). */
 
 #include "bpf/scratch.bpf.h"
 #include "bpf/target.bpf.h"
@@ -12,8 +12,8 @@ extern __u64 sample_from_ns, sample_until_ns;
 extern __u64 occurrences[2 * EVENTS_MAX];
 extern struct rest_rec period_rests[2 * EVENTS_MAX];
 
-/* Which system call the task is in, if it is; and which futex it is about. The kernel leaves -1 in
- * orig_ax where it was entered by a fault, and a vector's complement for interrupts. */
+/* Records the task's current system call, if there is one, and its futex. The kernel leaves -1 in
+ * orig_ax if the kernel was entered by a fault, and a vector's complement for interrupts. */
 static __always_inline void note_syscall(struct rec_sample *sample, const struct pt_regs *regs)
 {
 	__u64 number = arch__syscall(regs);
@@ -25,8 +25,8 @@ static __always_inline void note_syscall(struct rec_sample *sample, const struct
 		sample->object = arch__arg(regs, 0);
 }
 
-/* User registers at entry to the kernel: those of the system call, fault or interrupt. Returns the
- * code segment, 0 if there are none. */
+/* Reads the user registers at entry to the kernel: those of the system call, fault or interrupt.
+ * Returns the code segment, or 0 if there are none. */
 static __noinline __attribute__((unused)) __u32 read_task_regs(struct scratch *scratch)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -40,12 +40,12 @@ static __noinline __attribute__((unused)) __u32 read_task_regs(struct scratch *s
 		return 0;
 	arch__copy_regs(u->regs, regs);
 	note_syscall(&scratch->sample, regs);
-	return arch__is_user(regs->cs) ? regs->cs : 0; /* io_uring workers never were there */
+	return arch__is_user(regs->cs) ? regs->cs : 0; /* io_uring workers: never there */
 }
 
-/* Does the task execute something else by now, while its registers are still those of the program
- * before, of which the memory is gone? What on_exec has noted can have been overwritten by what
- * user space published of that program just then: other memory shows it. */
+/* Returns 1 if the task executes another program by now, but still has the registers of the
+ * previous program, whose memory no longer exists. User space may have overwritten the record of
+ * on_exec with data on the previous program. The change of memory detects this. */
 static __always_inline int is_between_programs(struct task_struct *task, struct proc_rec *proc,
 					       __u32 tgid, __u32 in_execve)
 {
@@ -65,12 +65,12 @@ static __always_inline int is_between_programs(struct task_struct *task, struct 
 	return 0;
 }
 
-/* By number of the event: its samples are limited by the budget; its occurrences have values that
+/* By event number, as bits: its samples are limited by the budget; the values of its occurrences
  * differ. */
 extern const volatile __u32 cfg_limited, cfg_measured;
 
-/* Is this occurrence the n-th (-c)? As is_due(). The values of those before it are added up where
- * they differ, so that the total is exact. */
+/* Returns 1 if this occurrence is the n-th (-c), like is_due(). Values that differ are added up, so
+ * that the total is exact. */
 static __always_inline int is_nth(__u32 event, __u64 period, struct worth *worth)
 {
 	int is_last = !((__sync_fetch_and_add(&occurrences[EVENT_AT(event)], 1) + 1) % period);
@@ -86,8 +86,8 @@ static __always_inline int is_nth(__u32 event, __u64 period, struct worth *worth
 	return is_last;
 }
 
-/* Is this occurrence one of those that are sampled? @worth is its own, and becomes that of its
- * sample, which stands for those before it that were not sampled, too. */
+/* Returns 1 if this occurrence is sampled. @worth is its own, and becomes that of its sample, which
+ * also represents earlier occurrences without a sample. */
 static __noinline int is_due(__u32 event, __u64 now_ns, struct worth *worth)
 {
 	__u64 period = cfg_periods[EVENT_AT(event)] ?: 1;
@@ -110,9 +110,9 @@ static __noinline int is_due(__u32 event, __u64 now_ns, struct worth *worth)
 	return 1;
 }
 
-/* Scratch memory with a sample of the current task in it, which has no frames yet, in a process
- * that is a target (NULL: its entry is missing). NULL: the sample is lost, which is counted, and
- * its worth goes back to the rest of the event. */
+/* Claims scratch memory for a sample of the current task, which has no frames yet. @proc is the
+ * target's entry; NULL: it is missing. Returns NULL if the sample is lost, which is counted. Its
+ * worth goes back to the rest of the event. */
 static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns,
 						     const struct worth *worth,
 						     const struct proc_rec *proc, __u32 tgid)
@@ -155,8 +155,8 @@ static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns,
 	return scratch;
 }
 
-/* Begins the sample of an occurrence of @event, which has this worth by itself, in the current
- * task, at a time that is now or just was. NULL: it is not sampled, or it is lost, which is
+/* Begins the sample of an occurrence of @event with its own worth, in the current task, at a time
+ * that is now or shortly before. Returns NULL if it is not sampled, or if it is lost, which is
  * counted. */
 static __noinline struct scratch *sample__begin_with(__u32 event, __u64 now_ns, __u64 value,
 						     __u64 weight, __u64 total)
@@ -172,7 +172,7 @@ static __noinline struct scratch *sample__begin_with(__u32 event, __u64 now_ns, 
 		return NULL;
 	in_execve = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 	if (proc && proc->flags & PROC_STARTING && !in_execve)
-		return NULL; /* what the command has to do with begins with its exec */
+		return NULL; /* the command's own activity begins with its exec */
 	if (!is_due(event, now_ns, &worth))
 		return NULL;
 	proc = proc ?: target__get(bpf_get_current_task(), tgid);
@@ -181,7 +181,8 @@ static __noinline struct scratch *sample__begin_with(__u32 event, __u64 now_ns, 
 		return NULL;
 	scratch->has_regs = !is_between_programs(task, &scratch->proc, tgid, in_execve) &&
 			    !(scratch->proc.flags & PROC_STARTING);
-	scratch->walkers_left = scratch->proc.walkers; /* it may have lost its memory by now */
+	scratch->walkers_left =
+		scratch->proc.walkers; /* is_between_programs() may have reset them */
 	return scratch;
 }
 
@@ -192,7 +193,7 @@ static __always_inline struct scratch *sample__begin_of(__u32 event, __u64 now_n
 				  occurrence->total);
 }
 
-/* The worth of an occurrence whose value is that of all others of the event. */
+/* Returns the worth of an occurrence with the common value of the event's occurrences. */
 static __always_inline struct worth worth__usual(__u32 event)
 {
 	__u64 value = cfg_values[EVENT_AT(event)] ?: 1;
@@ -213,7 +214,8 @@ static __always_inline struct scratch *sample__begin(__u32 event)
 	return sample__begin_at(event, bpf_ktime_get_ns());
 }
 
-/* In the kernel: with the frames there. A macro, as the context is another type for each. */
+/* Adds the kernel's frames, for a trigger in the kernel. A macro, because each program type has its
+ * own type of context. */
 #define SAMPLE_KERNEL_STACK(ctx, scratch, skipped)                                                 \
 	do {                                                                                       \
 		long bytes = bpf_get_stack(ctx, (scratch)->words, KERNEL_FRAMES_MAX * 8, skipped); \
@@ -223,27 +225,26 @@ static __always_inline struct scratch *sample__begin(__u32 event)
 			(scratch)->sample.n_kernel = (scratch)->n_words = bytes / 8;               \
 	} while (0)
 
-/* Frames of the tracing itself that are always there: the program's and bpf_trace_run's. One of
- * __bpf_trace_NAME or __traceiter_NAME may follow, as the compiler and the kernel's version have
- * it.
- */
+/* Frames of the tracing itself that always exist: the program's and bpf_trace_run's. One of
+ * __bpf_trace_NAME or __traceiter_NAME may follow, depending on the compiler and the kernel's
+ * version. */
 #define TRACING_FRAMES 2
 
-/* On to the unwinder, if there are user registers to begin with. */
+/* Continues with the unwinder, if there are user registers to begin with. */
 static __always_inline void sample__unwind(void *ctx, struct scratch *scratch)
 {
 	if (scratch->cs) {
 		bpf_tail_call(ctx, &stages, STAGE_UNWIND);
 		count(COUNT_WALK_TAIL_CALL);
-	} else { /* the kernel's frames are all there are */
+	} else { /* there are only kernel frames */
 		scratch->sample.flags |= SAMPLE_COMPLETE;
-		if (!(bpf_get_current_task_btf()->flags & PF_KERNEL_MADE)) /* but in exec or exit */
+		if (!(bpf_get_current_task_btf()->flags & PF_KERNEL_MADE)) /* in exec or exit */
 			count(COUNT_NO_USER_REGS);
 	}
 	scratch__emit(scratch);
 }
 
-/* From a user's registers that come with the trigger: a uprobe's. */
+/* Unwinds from user registers that the trigger provides, as a uprobe does. */
 static __always_inline void sample__unwind_from(struct pt_regs *ctx, struct scratch *scratch)
 {
 	scratch->cs = 0;
@@ -254,7 +255,7 @@ static __always_inline void sample__unwind_from(struct pt_regs *ctx, struct scra
 	sample__unwind(ctx, scratch);
 }
 
-/* The same at a `ret`: from its caller, at the instruction behind the call. */
+/* Likewise for a probe at a `ret`: from its caller, at the instruction after the call. */
 static __always_inline void sample__unwind_from_caller(struct pt_regs *ctx, struct scratch *scratch)
 {
 	__u64 caller;

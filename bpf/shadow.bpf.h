@@ -9,8 +9,8 @@
  * the thread's own stack, its signal stack, and fiber stacks (SHADOW_OWNER). All are slots of one
  * array, since a lookup in a hash table would be half of the cost of a probe. A slot is claimed by
  * compare-and-swap of its owner, and released at exit and execve (shadow.bpf.c). If all
- * SHADOW_SLOTS slots near its home are in use, the call is not recorded and
- * COUNT_SHADOW_NO_MEMORY grows; the thread's next call tries again.
+ * SHADOW_SLOTS slots near its home are in use, the call is not recorded and COUNT_SHADOW_NO_MEMORY
+ * grows; the thread's next call tries again.
  *
  * Concurrency. Only the thread itself changes its shadow stack, and no probe hits inside a probe,
  * so there are no locks. A sample may interrupt a probe between any two stores: an entry is stored
@@ -31,8 +31,8 @@
  *   ended              exit, execve: free
  *
  * Seeding. Probes that are attached to a running process see no calls from before. If the frames of
- * the runtime can be read, the first probe of a thread stores them as ENTRY_SEEDED; else the outer
- * end is missing (SHADOW_PARTIAL), and the section is SECTION_BROKEN.
+ * the runtime are readable, the first probe of a thread stores them as ENTRY_SEEDED. Otherwise the
+ * outer end is missing (SHADOW_PARTIAL), and the section is SECTION_BROKEN.
  *
  * Anchors say nothing about addresses that are farther apart than STACK_SPAN: these are on
  * different stacks. */
@@ -41,7 +41,7 @@
 #include "bpf/scratch.bpf.h"
 #include "bpf/shadow.h"
 
-/* An array, as looking up a key in a hash table would be half of what a probe costs. */
+/* An array, because a lookup in a hash table would be half of a probe's cost. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* user space: cfg_shadows */
@@ -51,14 +51,15 @@ struct {
 
 extern const volatile __u32 cfg_shadows; /* a power of two */
 
-/* Set by user space before it detaches probes, which the kernel does one after the other: shadow
- * stacks and counts of calls stay as they are then, all at one moment. */
+/* Set by user space before it detaches probes, which the kernel does one after the other. From then
+ * on shadow stacks and counts of calls do not change, so that all are from one moment. */
 extern __u32 probes_over;
 
-/* Farther apart, two addresses are on different stacks, and say nothing about each other. */
+/* Addresses farther apart than this are on different stacks, and give no evidence about each
+ * other. */
 #define STACK_SPAN (64ULL << 20)
 
-/* A call as its entry probe tells it. */
+/* A call as reported by its entry probe. */
 struct shadow_call {
 	__u64 anchor, match; /* as in shadow_entry */
 	__u64 parent;	     /* `match` of the caller; 0: unknown */
@@ -66,7 +67,7 @@ struct shadow_call {
 	__u32 flags;
 };
 
-/* Is a frame at `anchor` gone once its stack's innermost frame is at `live`? */
+/* Returns 1 if a frame at @anchor no longer exists when its stack's innermost frame is at @live. */
 static __always_inline int anchor__is_below(__u64 anchor, __u64 live)
 {
 	return anchor && live - anchor - 1 < STACK_SPAN;
@@ -77,7 +78,8 @@ static __always_inline struct shadow_entry *shadow__entry(struct shadow *shadow,
 	return &shadow->entries[at & (SHADOW_DEPTH_MAX - 1)];
 }
 
-/* The kernel knows the signal stack; on_sig_stack, include/linux/sched/signal.h. */
+/* Returns the region of @sp. The task's fields give the signal stack, as in on_sig_stack(),
+ * include/linux/sched/signal.h. */
 static __always_inline __u32 region__of(const struct task_struct *task, __u64 sp)
 {
 	return sp - task->sas_ss_sp - 1 < task->sas_ss_size ? SHADOW_OF_SIGNALS : SHADOW_OF_THREAD;
@@ -109,7 +111,7 @@ static __always_inline struct shadow *shadow__find(__u64 owner)
 	return shadow && shadow->owner == owner ? shadow : shadow__search(owner);
 }
 
-/* NULL if all slots are taken now: the thread's next call tries again. */
+/* Claims a slot. Returns NULL if all slots are in use now: the thread's next call tries again. */
 static __noinline struct shadow *shadow__new(__u64 owner)
 {
 	struct shadow *shadow;
@@ -148,8 +150,8 @@ struct shadow_search {
 	__u64 anchor, match;
 	__u64 now_ns;
 	__u32 flags;
-	__u32 keep;  /* entries that live on */
-	__u32 found; /* keep is the index of the one that was looked for */
+	__u32 keep;  /* number of entries that remain */
+	__u32 found; /* 1: @keep is the index of the requested entry */
 };
 
 static long drop_step(__u32 index, void *arg)
@@ -163,7 +165,7 @@ static long drop_step(__u32 index, void *arg)
 	return 0;
 }
 
-/* Ends all entries but `keep` of them, whose returns were not seen. */
+/* Ends all entries from index @keep on, whose returns were not seen. */
 static __always_inline void drop_to(struct shadow_search *search)
 {
 	if (search->shadow->depth > search->keep)
@@ -204,8 +206,8 @@ static long find_parent(__u32 index, void *arg)
 	return 1;
 }
 
-/* Ends what a new call proves to be over: what is deeper in the same stack, and what lies between
- * it and its caller. */
+/* Ends the entries that a new call proves to be dead: deeper ones in the same stack, and those
+ * between the new call and its caller. */
 __weak __noinline int shadow__prune(struct shadow *shadow, const struct shadow_call *call)
 {
 	struct shadow_search search = { .shadow = shadow };
@@ -229,7 +231,7 @@ __weak __noinline int shadow__prune(struct shadow *shadow, const struct shadow_c
 	return 0;
 }
 
-/* A call of the innermost one. */
+/* Adds a call by the innermost one. */
 static __always_inline void shadow__add(struct shadow *shadow, const struct shadow_call *call)
 {
 	__u32 depth = shadow->depth, parent = 0, node = 0;
@@ -254,7 +256,7 @@ static __always_inline void shadow__add(struct shadow *shadow, const struct shad
 	entry->entered_ns = now_ns;
 	entry->node = node;
 	entry->flags = call->flags;
-	barrier(); /* a sample of this thread, on this CPU, sees it whole or not at all */
+	barrier(); /* a sample of this thread, on this CPU, sees a complete entry or none */
 	shadow->depth = depth + 1;
 }
 
@@ -271,7 +273,7 @@ static __always_inline void shadow__push(struct shadow *shadow, const struct sha
 	shadow__add(shadow, call);
 }
 
-/* Innermost entry that the return fits, or the first that may still live. */
+/* Finds the innermost entry that matches the return, or the first that may still be live. */
 static long find_returned(__u32 index, void *arg)
 {
 	struct shadow_search *search = arg;
@@ -294,7 +296,7 @@ static long find_returned(__u32 index, void *arg)
 	return 1;
 }
 
-/* A return that is not simply the innermost entry's. */
+/* Handles a return that does not match the innermost entry. */
 __weak __noinline int shadow__repair(struct shadow *shadow, __u64 anchor, __u64 match)
 {
 	struct shadow_search search = { .shadow = shadow, .anchor = anchor, .match = match };
@@ -323,7 +325,7 @@ __weak __noinline int shadow__repair(struct shadow *shadow, __u64 anchor, __u64 
 	return 0;
 }
 
-/* A return from the call with this anchor; `match` 0: the probe does not tell. */
+/* Removes the call with this anchor when it returns. @match 0: the probe does not report it. */
 static __always_inline void shadow__pop(struct shadow *shadow, __u64 anchor, __u64 match)
 {
 	const struct shadow_entry *entry;
@@ -353,7 +355,7 @@ static long seed_node(__u32 index, void *arg)
 	return 0;
 }
 
-/* The lowest `n` entries are filled in: calls that were there before the probes. */
+/* Publishes the lowest @n entries after they are filled in: calls from before the probes. */
 static __always_inline void shadow__publish(struct shadow *shadow, __u32 n)
 {
 	struct shadow_search search = { .shadow = shadow, .keep = n };
@@ -380,7 +382,7 @@ static long end_entry(__u32 index, void *arg)
 	return 0;
 }
 
-/* All calls of it have ended. */
+/* Ends all calls of a shadow stack. */
 __weak __noinline int shadow__end(struct shadow *shadow)
 {
 	struct shadow_search search = { .shadow = shadow };
@@ -413,8 +415,9 @@ static long find_unwound(__u32 index, void *arg)
 	       !anchor__is_below(entry->anchor, search->anchor);
 }
 
-/* The end, by an exception, of the innermost call with an anchor of its own; where the probe is
- * says nothing about that, but calls of other kinds whose anchors are not below are around it. */
+/* Ends the innermost call with an anchor of its own, by an exception. The probe's position gives no
+ * evidence about that call. But calls of other kinds whose anchors are not below it are outside of
+ * it. */
 __weak __noinline int shadow__unwind(struct shadow *shadow, __u64 sp, __u64 match)
 {
 	struct shadow_search search = { .shadow = shadow, .anchor = sp, .match = match };

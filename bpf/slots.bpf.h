@@ -2,14 +2,14 @@
 #ifndef BRAID_SLOTS_BPF_H
 #define BRAID_SLOTS_BPF_H
 
-/* Which scratch memory a running program may write. Each CPU has a few slots; a sample claims one
- * when it is triggered, the stages after it (unwinder, walkers) find it again, and whoever ends the
- * chain gives it back. The CPU alone would not do: a timer tick interrupts a program of a uprobe,
- * and such programs can be preempted, so that those of several tasks alternate on one CPU. They do
- * not migrate: the CPU stays the same from the trigger to the end.
+/* The scratch memory that a running program may write. Each CPU has a few slots. A sample claims
+ * one when it is triggered, the stages after it (unwinder, walkers) find it again, and the end of
+ * the chain releases it. An index by CPU alone is not sufficient: a timer tick interrupts a program
+ * of a uprobe, and such programs can be preempted, so that those of several tasks alternate on one
+ * CPU. They do not migrate: the CPU is the same from the trigger to the end.
  *
- * Each BPF program type has slots of its own, so that tasks which wait within programs of uprobes
- * keep no tick from being sampled. Within a type a task's latest claim is its highest slot: a claim
+ * Each BPF program type has slots of its own. So tasks that wait within programs of uprobes do not
+ * prevent the sampling of ticks. Within a type a task's latest claim is its highest slot. A claim
  * is made above all others of the same task, and those are of programs that it interrupts. */
 
 #include "bpf/kernel.h"
@@ -33,11 +33,11 @@ struct {
 	__type(value, struct cpu_slots);
 } slot_owners __weak SEC(".maps");
 
-/* Of one CPU. Every map with an entry per slot has CPUs * cfg_slots of them. */
+/* Number of slots of one CPU. Every map with an entry per slot has CPUs * cfg_slots of them. */
 extern const volatile __u32 cfg_slots;
 
-/* Those of this program's type, known to the verifier: where there is but one, nothing has to be
- * looked for. */
+/* Slots of this program's type, constants for the verifier. A type with one slot needs no
+ * search. */
 extern const volatile __u32 cfg_slot_first, cfg_slot_end;
 
 static __always_inline struct cpu_slots *slots__here(void)
@@ -54,7 +54,7 @@ static __always_inline __u64 slots__me(void)
 	return SLOT_TAKEN | (__u32)bpf_get_current_task_btf()->pid;
 }
 
-/* Highest slot of this task; SLOT_NONE: it has none. */
+/* Returns the highest slot of this task, or SLOT_NONE. */
 static __always_inline __u32 slots__mine(const struct cpu_slots *here, __u64 me)
 {
 	__u32 i, found = SLOT_NONE;
@@ -66,7 +66,7 @@ static __always_inline __u32 slots__mine(const struct cpu_slots *here, __u64 me)
 	return found;
 }
 
-/* Whether there was a free one. */
+/* Claims a slot. Returns 1 if there was a free one. */
 static __always_inline int slot__claim(void)
 {
 	struct cpu_slots *here = slots__here();
@@ -83,8 +83,8 @@ static __always_inline int slot__claim(void)
 	return 0;
 }
 
-/* Key of the running program's slot in maps with an entry per slot; SLOT_NONE, which is in no map:
- * it has claimed none. */
+/* Returns the key of the running program's slot in maps with an entry per slot. SLOT_NONE, which is
+ * in no map: it has claimed none. */
 static __always_inline __u32 slot__key(void)
 {
 	__u32 first = bpf_get_smp_processor_id() * cfg_slots, slot = cfg_slot_first;
@@ -97,7 +97,7 @@ static __always_inline __u32 slot__key(void)
 	return slot == SLOT_NONE ? SLOT_NONE : first + slot;
 }
 
-/* Gives the running program's slot back. Nothing of it may be used afterwards. */
+/* Releases the running program's slot, which may not be used afterwards. */
 static __noinline int slot__release(void)
 {
 	struct cpu_slots *here = slots__here();

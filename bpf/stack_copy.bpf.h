@@ -2,7 +2,7 @@
 #ifndef BRAID_STACK_COPY_BPF_H
 #define BRAID_STACK_COPY_BPF_H
 
-/* Copies of the user stack, for libunwind in user space where the tables fail. */
+/* Copies of the user stack, for libunwind in user space if the tables fail. */
 
 #include "bpf/scratch.bpf.h"
 
@@ -22,8 +22,8 @@ struct {
 	__type(value, struct copy_slot);
 } copy_slots SEC(".maps");
 
-/* In an epilogue, rules point at registers that were popped already, in the red zone. The page
- * below the stack pointer's may not be there. */
+/* In an epilogue, rules refer to registers that were popped already, in the red zone. The page
+ * below that of the stack pointer may not exist. */
 #define RED_ZONE_BYTES 128
 
 static __always_inline __u64 copy_start(__u64 sp)
@@ -53,9 +53,9 @@ static long copy_page(__u32 index, void *unused)
 	return 0;
 }
 
-/* A copy is fifty times as large as what else is in the ring: the second half is for that. Half of
- * the first is for stacks that are cut because user space is late: it will know better what to do
- * with the copy. */
+/* Returns 1 if the ring has space for a copy. A copy is fifty times as large as the other records,
+ * so the second half of the ring is reserved for those. Half of the first half is for stacks that
+ * are cut because user space is late. It can use such copies better once it has the mappings. */
 static __always_inline int has_room_for_copies(int stop)
 {
 	int late = stop == COUNT_NO_MAPPINGS || stop == COUNT_UNMAPPED_PC ||

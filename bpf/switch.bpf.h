@@ -2,8 +2,8 @@
 #ifndef BRAID_SWITCH_BPF_H
 #define BRAID_SWITCH_BPF_H
 
-/* Where a frame's caller is on another stack, which the thread has switched from by itself: the
- * rules UNWIND_SWITCH and UNWIND_RESUME (bpf/unwind_rule.h). */
+/* Unwinding to a caller on another stack, if the thread itself switched stacks: the rules
+ * UNWIND_SWITCH and UNWIND_RESUME (bpf/unwind_rule.h). */
 
 #include "bpf/scratch.bpf.h"
 
@@ -12,8 +12,8 @@ static __always_inline int switch__read(__u64 *to, __u64 from)
 	return bpf_probe_read_user(to, sizeof(*to), (void *)from) ? -1 : 0;
 }
 
-/* The pointer into u->value, and where it is kept into `ret_at`. -1: it cannot be read; 1: there is
- * no caller. */
+/* Reads the pointer into u->value, and the address of its word into *ret_at. Returns -1 if it is
+ * unreadable, and 1 if there is no caller. */
 static __always_inline int switch__follow(struct unwind_state *u, __u64 *ret_at)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -51,8 +51,8 @@ static __always_inline int switch__resume(struct unwind_state *u)
 	return 0;
 }
 
-/* The caller's CFA into u->cfa, and with UNWIND_PC_FOLLOWS the return address into u->value. Where
- * there is no caller the rule becomes UNWIND_END. Returns a counter on failure. */
+/* Sets u->cfa to the caller's CFA, and with UNWIND_PC_FOLLOWS u->value to the return address.
+ * Without a caller the rule becomes UNWIND_END. Returns a counter on failure. */
 __noinline int switch__find(struct unwind_state *u)
 {
 	struct unwind_rule *rule;
@@ -76,7 +76,7 @@ __noinline int switch__find(struct unwind_state *u)
 		return 0;
 	}
 	if (rule->flags & UNWIND_CHAINED) {
-		/* The stack was left there, further inside. */
+		/* The stack was left at that address, further inside. */
 		if (u->value <= u->resumed)
 			return COUNT_NOT_GROWING;
 		u->chained = u->value;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/interval.bpf.h"
 
-/* How long system calls take. The sample is taken at the end, in the thread itself, where the
+/* The durations of system calls. The sample is taken at the end, in the thread itself, where the
  * registers that the kernel has saved are still those of the call. */
 
 #define SYSCALL_CLONE	 56
@@ -11,7 +11,7 @@
 #define SYSCALL_EXECVEAT 322
 #define SYSCALL_CLONE3	 435
 
-/* By number of the call: that of the event; 0: it is not wanted. */
+/* By number of the call: number of the event; 0: not selected. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SYSCALLS_MAX);
@@ -49,7 +49,8 @@ int on_syscall_enter(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* What begins a thread or a program ends in it as a call that it never made. */
+/* Returns 1 for a call that creates a thread or a program: its end is seen in the new one, which
+ * never made the call. */
 static __always_inline int is_birth(__u64 number, __u64 failed)
 {
 	return number == SYSCALL_EXECVE || number == SYSCALL_EXECVEAT ||
@@ -57,8 +58,8 @@ static __always_inline int is_birth(__u64 number, __u64 failed)
 			    number == SYSCALL_VFORK || number == SYSCALL_CLONE3));
 }
 
-/* A call whose beginning was not seen: if it is the first that is heard of the thread, it was under
- * way when the recording began. NULL: it is not wanted. */
+/* Handles a call whose beginning was not seen. If it is the thread's first seen syscall, it was in
+ * progress when the recording began. Returns NULL if it is not selected. */
 static __always_inline struct task_times *syscall__under_way(struct bpf_raw_tracepoint_args *ctx,
 							     struct task_times *times,
 							     __u64 *ret_number)
@@ -75,15 +76,15 @@ static __always_inline struct task_times *syscall__under_way(struct bpf_raw_trac
 		return NULL;
 	if (!times)
 		times = times__make();
-	/* User space may have taken the one that never ended. */
+	/* User space may have reported it already, as a call that never ended. */
 	if (!times || __sync_lock_test_and_set(&times->heard, 1))
 		return NULL;
 	*ret_number = regs.orig_rax;
 	return times;
 }
 
-/* sys_exit's arguments: struct pt_regs *regs, long ret. The kernel's frames here say nothing of the
- * call, which is over: they are left out. */
+/* sys_exit's arguments: struct pt_regs *regs, long ret. The kernel's frames here are left out,
+ * because they have no relation to the finished call. */
 SEC("?raw_tp")
 int on_syscall_exit(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -109,7 +110,7 @@ int on_syscall_exit(struct bpf_raw_tracepoint_args *ctx)
 	scratch = worth ? sample__begin_of(event, now_ns, worth) : NULL;
 	if (!scratch)
 		return 0;
-	/* The program that made the call is gone. */
+	/* The program that made the call no longer exists. */
 	if (!failed && (number == SYSCALL_EXECVE || number == SYSCALL_EXECVEAT))
 		scratch->has_regs = 0;
 	scratch->sample.flags |= SAMPLE_KERNEL_MODE;

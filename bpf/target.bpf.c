@@ -5,13 +5,13 @@ const volatile __u32 cfg_scope = 0;
 const volatile __u32 cfg_scope_uid = 0;
 const volatile __u32 cfg_scope_not = 0;
 
-/* By its id, which is never used again; 0: none. */
+/* Id of the cgroup, which is never reused; 0: none. */
 __u64 scope_cgroup = 0;
 
-/* How often user space has changed that: what was found out before counts no more. */
+/* Number of its changes by user space; each makes earlier verdicts stale. */
 __u32 scope_changes = 0;
 
-/* By a cgroup's id: twice scope_changes, and one more if it is wanted. */
+/* By a cgroup's id: twice scope_changes, plus one if the cgroup is in the scope. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16); /* user space: SCOPE_VERDICTS_MAX */
@@ -19,14 +19,14 @@ struct {
 	__type(value, __u32);
 } scope_verdicts SEC(".maps");
 
-#define CGROUP_LEVELS_MAX 256 /* what lies deeper is taken to be in none */
+#define CGROUP_LEVELS_MAX 256 /* deeper cgroups are treated as outside of the scope */
 
 struct cgroup_search {
 	const struct cgroup *cgroup;
 	int found;
 };
 
-/* Is the ancestor on this level the one? */
+/* Checks whether the ancestor on this level is the selected cgroup. */
 static long cgroup__try_level(__u32 level, void *ctx)
 {
 	struct cgroup_search *search = ctx;
@@ -60,8 +60,8 @@ __noinline int cgroup__is_wanted(__u64 cgroup)
 	return search.found;
 }
 
-/* The record is before all samples, also where two threads meet here: it is reserved before there
- * is an entry by which others pass. */
+/* Reports a process, and adds it to the targets. The record precedes all samples, even if two
+ * threads run this at the same time: it is reserved before an entry exists that others use. */
 __noinline int target__found(__u64 task, __u32 tgid)
 {
 	const struct task_struct *found = (const void *)task;
@@ -74,7 +74,7 @@ __noinline int target__found(__u64 task, __u32 tgid)
 		return COUNT_RING_FULL;
 	mm = task__mm(found);
 	proc.program = program__new();
-	/* In the middle of exec: whose registers these are cannot be told (is_between_programs). */
+	/* In the middle of exec, the owner of the registers is unknown (is_between_programs). */
 	proc.mm = BPF_CORE_READ_BITFIELD_PROBED(found, in_execve) ? ~0ULL : (__u64)mm;
 	rec->type = REC_FOUND;
 	rec->tgid = tgid;

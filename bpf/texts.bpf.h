@@ -2,28 +2,29 @@
 #ifndef BRAID_TEXTS_BPF_H
 #define BRAID_TEXTS_BPF_H
 
-/* Numbers of functions that probes tell by their strings: by the strings' addresses, which are
- * cheap to compare, and now and then by what is there. A probe program can be preempted by another
- * one on the same CPU, so nothing here is per CPU: records are made in the ring itself. */
+/* Numbers of functions that probes report by strings. They are identified by the strings'
+ * addresses, which are cheap to compare, and from time to time by their content. A probe program
+ * can be preempted by another one on the same CPU, so there is no state per CPU: records are made
+ * in the ring itself. */
 
 #include "bpf/scratch.bpf.h"
 
-/* What was compared so recently is taken to be the same. Below that, memory that was reused for
- * other names may be shown under the old ones. */
+/* Strings that were compared in this time are treated as unchanged. Within it, memory that was
+ * reused for other names may be shown under the old ones. */
 #define TEXT_RECHECK_NS 10000000ULL
 
 struct text_key {
-	__u64 name, file; /* addresses; 0: it has no file */
-	__u64 scope;	  /* the runtime's */
+	__u64 name, file; /* addresses; 0: there is no file */
+	__u64 scope;	  /* for the runtime's use */
 	__u32 line;
 	__u32 space;
 };
 
 struct text_entry {
-	__u64 hash; /* of all strings; 0: the name is not readable */
+	__u64 hash; /* hash of all strings; 0: the name is unreadable */
 	__u64 checked_ns;
 	__u32 code;
-	__u32 settled; /* the runtime's: nothing more is to be learnt about it */
+	__u32 settled; /* for the runtime's use: 1 if no more can be found out about it */
 };
 
 struct {
@@ -33,9 +34,9 @@ struct {
 	__type(value, struct text_entry);
 } texts __weak SEC(".maps");
 
-#define HASHED_WORDS 12 /* of a string */
+#define HASHED_WORDS 12 /* words of a string that are hashed */
 
-/* Of the first bytes of a NUL-terminated string; 0: not readable. */
+/* Returns a hash of the first bytes of a NUL-terminated string, or 0 if it is unreadable. */
 static __noinline __u64 text__hash(__u64 address)
 {
 	__u64 words[HASHED_WORDS] = {}, hash = 1;
@@ -58,8 +59,8 @@ static __always_inline void text__copy(char *to, __u64 from, __u8 *kind, __u16 *
 		count(COUNT_WALK_CODE);
 }
 
-/* The number of these strings, with `ret` as it is stored, or 0: they are new, or others than they
- * were, and `ret` is to be completed and stored; or (ret->hash 0) they cannot be read. */
+/* Returns the number of these strings, with *ret as stored, or 0. If the strings are new or have
+ * changed, the caller completes *ret and stores it. If ret->hash is 0, they are unreadable. */
 static __always_inline __u32 text__find(const struct text_key *key, __u64 now_ns,
 					struct text_entry *ret)
 {

@@ -26,7 +26,7 @@
 
 struct unmapped_key {
 	__u32 tgid, program; /* as in proc_rec */
-	__u64 start;	     /* of the mapping, if it is of a file; 0: any report of the process */
+	__u64 start; /* start of the mapping, if it is of a file; 0: any report of the process */
 };
 
 struct unmapped_report {
@@ -43,8 +43,8 @@ struct {
 	__type(value, struct unmapped_report);
 } unmapped_reports __weak SEC(".maps");
 
-/* Returns true if a report of @key is due at @now_ns, and counts it as sent. *ret_shift tells how
- * long the pause after it is. Two CPUs may both send one: no more is lost than that. */
+/* Returns true if a report of @key is due at @now_ns, and counts it as sent. *ret_shift is set to
+ * the shift of the pause after it. Two CPUs may both send one, which is harmless. */
 static __always_inline int unmapped__is_due(const struct unmapped_key *key, __u32 space,
 					    __u64 now_ns, __u32 *ret_shift)
 {
@@ -70,8 +70,9 @@ static __always_inline int unmapped__is_due(const struct unmapped_key *key, __u3
 	return 1;
 }
 
-/* A function of its own, although it is called once: inlined, its record and keys would be in the
- * frame of unwind_stack(), below the deepest chain of calls. Linux 6.1 allows 512 bytes a chain. */
+/* Sends a report if it is due. It is a function of its own, although it is called once. Inlined,
+ * its record and keys would be in the frame of unwind_stack(), below the deepest chain of calls.
+ * Linux 6.1 allows 512 bytes a chain. */
 static __noinline int unmapped__report(const struct scratch *scratch)
 {
 	struct unmapped_key key = { .tgid = scratch->sample.tgid,
