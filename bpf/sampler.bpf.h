@@ -181,8 +181,7 @@ static __noinline struct scratch *sample__begin_with(__u32 event, __u64 now_ns, 
 		return NULL;
 	scratch->has_regs = !is_between_programs(task, &scratch->proc, tgid, in_execve) &&
 			    !(scratch->proc.flags & PROC_STARTING);
-	scratch->walkers_left =
-		scratch->proc.walkers; /* is_between_programs() may have reset them */
+	scratch->walkers_left = scratch->proc.walkers; /* may have been reset */
 	return scratch;
 }
 

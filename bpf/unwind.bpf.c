@@ -4,12 +4,12 @@
 #include "bpf/stack_copy.bpf.h"
 #include "bpf/unmapped.bpf.h"
 
-/* The stage between the trigger and the walkers: native frames, and a copy of the stack where they
- * end too early. Loaded once for each type of programs that trigger. */
+/* The stage between the trigger and the walkers: native frames, and a copy of the stack if they are
+ * cut. Loaded once for each type of triggering programs. */
 
 const volatile __u32 cfg_unwind = UNWIND_MODE_AUTO;
 const volatile __u32 cfg_kept = 0;
-/* The host's only: the thread stands behind a call, not at an instruction. */
+/* Only for the host: the thread is suspended behind a call, not at an instruction. */
 const volatile __u32 cfg_suspended = 0;
 
 static __always_inline void unwind__start(struct unwind_state *u)
@@ -33,7 +33,7 @@ static __always_inline void unwind__start(struct unwind_state *u)
 	u->later = 0;
 }
 
-/* Could libunwind in user space do better with a copy of the stack? */
+/* Returns 1 if libunwind in user space could give a better result with a copy of the stack. */
 static __always_inline int wants_copy(const struct unwind_state *u)
 {
 	if (cfg_unwind == UNWIND_MODE_COPY)
@@ -68,7 +68,7 @@ static __always_inline void unwind_frames(struct scratch *scratch, int with_kept
 
 /* --- UNWIND_MODE_TWICE --- */
 
-#define TWICE_AT 4096 /* words of the sample for the second stack, behind those of the first */
+#define TWICE_AT 4096 /* words of the sample for the second stack, after those of the first */
 _Static_assert(KERNEL_FRAMES_MAX + 2 * NATIVE_FRAMES_MAX <= TWICE_AT &&
 		       TWICE_AT + 2 * NATIVE_FRAMES_MAX <= SAMPLE_WORDS_MAX,
 	       "room for two stacks");
@@ -102,7 +102,7 @@ static long twice__hash_note(__u32 index, void *unused)
 	return 0;
 }
 
-/* By which the frames of runtimes of both are compared. */
+/* Returns a hash of the runtime frames of a stack, for the comparison of both. */
 static __always_inline __u64 twice__hash_notes(struct scratch *scratch)
 {
 	scratch->twice.notes = (struct frames_hash)FRAMES_HASH_BEGIN;
@@ -110,7 +110,8 @@ static __always_inline __u64 twice__hash_notes(struct scratch *scratch)
 	return scratch->twice.notes.hash;
 }
 
-/* Keeps what the first stack is compared by, and begins the second one where the sample has it. */
+/* Saves the data of the first stack for the comparison, and begins the second one at the sample's
+ * words. */
 static __noinline int twice__turn(struct scratch *scratch)
 {
 	struct unwind_state *u = &scratch->unwind;
@@ -120,13 +121,14 @@ static __noinline int twice__turn(struct scratch *scratch)
 	scratch->twice.n = u->n;
 	scratch->twice.complete = u->complete;
 	scratch->n_words = scratch->twice.at;
-	__builtin_memcpy(u->regs, scratch->interrupted, sizeof(u->regs)); /* signal frames' now */
+	/* The registers may be those of a signal frame now. */
+	__builtin_memcpy(u->regs, scratch->interrupted, sizeof(u->regs));
 	return 0;
 }
 
-/* Not compared are stacks without kept frames, such during which user space changed the tables, and
- * such with code that it cannot be told of, as the ring is full: that has another number each time.
- */
+/* Compares both stacks, with three exceptions. Stacks without cached frames are not compared, nor
+ * those during which user space changed the tables. The last exception is code that could not be
+ * sent to user space because the ring is full: it has another number each time. */
 static __noinline int twice__end(struct scratch *scratch)
 {
 	const struct unwind_state *u = &scratch->unwind;
@@ -146,7 +148,7 @@ static __noinline int twice__end(struct scratch *scratch)
 	return 0;
 }
 
-/* First without what is kept. */
+/* Unwinds twice, the first time without cached frames. */
 static __always_inline void unwind_twice(struct scratch *scratch)
 {
 	scratch->twice.at = scratch->n_words;

@@ -2,7 +2,7 @@
 #ifndef BRAID_UNWIND_BPF_H
 #define BRAID_UNWIND_BPF_H
 
-/* Native unwinding: one call of unwind__step per frame, driven by bpf_loop. All state lives in the
+/* Native unwinding: one call of unwind__step() per frame, driven by bpf_loop. All state is in the
  * scratch memory, so that the verifier sees each step once. The searches are global functions (not
  * static): the verifier then checks each by itself, once, instead of on every path to it. */
 
@@ -57,7 +57,7 @@ static __always_inline const struct unwind_rule *rule__get(__u32 index)
 	return (const struct unwind_rule *)word__get(index & ~(UNWIND_RULE_WORDS - 1));
 }
 
-/* Looks in @list for the last mapping that starts at or below @address: u->lo - 1 is its index. */
+/* Searches @list for the last mapping that starts at or below @address: u->lo - 1 is its index. */
 static __always_inline void mapping__search(struct unwind_state *u, const struct mapping_list *list,
 					    __u64 address)
 {
@@ -116,8 +116,8 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 	return COUNT_TORN_MAPPINGS;
 }
 
-/* Returns 1 if u->seek is a return address: a call ends there, and it lies in executable memory by
- * the published mappings or by the kernel's own list, or that list cannot be read. */
+/* Returns 1 if u->seek is a return address. A call ends there, and it lies in executable memory by
+ * the published mappings or by the kernel's own list, or that list is unreadable. */
 __noinline int word__is_return_address(struct unwind_state *u, __u32 space)
 {
 	const struct mapping_list *list;
@@ -163,8 +163,8 @@ __noinline __u32 mappings__version(__u32 space)
 	return changes & 1 ? KEPT_NO_VERSION : changes | !!rec->active;
 }
 
-/* Sets u->row_begins: whether the row behind the one in force, @next, begins right behind
- * @in_page. At the end of a page, @next is the first row of a later page. */
+/* Sets u->row_begins to 1 if the row after the one in force, @next, begins directly after @in_page.
+ * At the end of a page, @next is the first row of a later page. */
 static __always_inline void row__look_behind(struct unwind_state *u, __u32 in_page,
 					     int is_same_page, __u32 next)
 {
@@ -174,7 +174,7 @@ static __always_inline void row__look_behind(struct unwind_state *u, __u32 in_pa
 				     : place == UNWIND_PAGE_BYTES && !UNWIND_ROW_AT(next);
 }
 
-/* As rule__find() from @rows on, where the rows u->lo to u->hi lie in more than one chunk. */
+/* Continues rule__find() from @rows on, if the rows u->lo to u->hi lie in more than one chunk. */
 __noinline int rule__find_apart(struct unwind_state *u, __u32 rows, __u32 in_page)
 {
 	__u32 mid, i, *row, last;
@@ -197,13 +197,13 @@ __noinline int rule__find_apart(struct unwind_state *u, __u32 rows, __u32 in_pag
 		row__look_behind(u, in_page, u->lo < last, *row);
 	if (!u->lo)
 		return 0;
-	row = word__get(rows + u->lo - 1); /* maybe of an earlier page */
+	row = word__get(rows + u->lo - 1); /* may be one of an earlier page */
 	return row ? (int)UNWIND_ROW_RULE(*row) : -1;
 }
 
-/* Returns the number of the rule in force at @at (from the address of the table's page 0), where
- * rule 0 means none, or -1 if the table is inconsistent. @rows is the index of the table's first
- * row. All rows that are read lie in one chunk most often, which is then looked up once. */
+/* Returns the number of the rule in force at @at, an address from that of the table's page 0. 0:
+ * there is no rule; -1: the table is inconsistent. @rows is the index of the table's first row.
+ * Most often all rows to read lie in one chunk, which is then looked up once. */
 __noinline int rule__find(struct unwind_state *u, __u32 base, __u32 rows, __u64 at)
 {
 	__u32 page = at >> UNWIND_PAGE_BITS, in_page = at & (UNWIND_PAGE_BYTES - 1);
@@ -233,8 +233,8 @@ __noinline int rule__find(struct unwind_state *u, __u32 base, __u32 rows, __u64 
 	return u->lo ? (int)UNWIND_ROW_RULE(*CHUNK_AT(chunk, rows + u->lo - 1)) : 0;
 }
 
-/* Reads the block that holds `address`, preferably from a little below (where the registers that
- * belong to a return address are saved), never from below the stack pointer. */
+/* Reads the block that holds @address, preferably from a little below, where the registers that
+ * belong to a return address are saved. It never reads from below the stack pointer. */
 __noinline int block__fill(struct unwind_state *u, __u64 address)
 {
 	__u32 to_page_end;
@@ -255,7 +255,7 @@ __noinline int block__fill(struct unwind_state *u, __u64 address)
 	start = address;
 	to_page_end = PAGE_BYTES - (start & (PAGE_BYTES - 1));
 	if (to_page_end > BLOCK_BYTES)
-		to_page_end = 8; /* this very page is not there; the read says so */
+		to_page_end = 8; /* this page is missing; the read fails then */
 	if (bpf_probe_read_user(u->block, to_page_end, (void *)start))
 		return -1;
 	u->block_start = start;
@@ -263,7 +263,7 @@ __noinline int block__fill(struct unwind_state *u, __u64 address)
 	return 0;
 }
 
-/* One word of stack memory into u->value. */
+/* Reads one word of stack memory into u->value. */
 __noinline int stack__read(struct unwind_state *u, __u64 address)
 {
 	__u64 at;
@@ -280,7 +280,7 @@ __noinline int stack__read(struct unwind_state *u, __u64 address)
 	return 0;
 }
 
-/* A register of the current frame into u->value; -1 if it is not known any more. */
+/* Reads a register of the current frame into u->value. Returns -1 if it is lost. */
 __noinline int unwind__reg(struct unwind_state *u, __u32 reg)
 {
 	if (!u)
@@ -299,7 +299,7 @@ __noinline int unwind__reg(struct unwind_state *u, __u32 reg)
 	return 0;
 }
 
-/* bpf/unwind_tableless.bpf.h has its layout. */
+/* Restores the registers of a signal frame; bpf/unwind_tableless.bpf.h has its layout. */
 __noinline int unwind__signal(struct unwind_state *u)
 {
 	const __u64 *saved;
@@ -308,7 +308,7 @@ __noinline int unwind__signal(struct unwind_state *u)
 	if (!u)
 		return -1;
 	saved = u->block;
-	u->block_start = 0; /* overwritten, and the frames may go on on another stack */
+	u->block_start = 0; /* overwritten, and the frames may continue on another stack */
 	if (bpf_probe_read_user(u->block, UCONTEXT_REGS * 8, (void *)(u->sp + UCONTEXT_REGS_AT)))
 		return -1;
 	for (i = 0; i < 8; i++)
@@ -327,15 +327,15 @@ __noinline int unwind__signal(struct unwind_state *u)
 	return 0;
 }
 
-/* Is the current frame that of a caller, and not of an interrupted instruction? */
+/* Returns 1 if the current frame is that of a caller, and not of an interrupted instruction. */
 static __always_inline int unwind__is_caller(const struct unwind_state *u)
 {
 	return u->n && !u->exact;
 }
 
 /* A hand-made stack may begin with the address of code that nothing has called: the first byte of a
- * function, or what follows a jump. The code in front of it has nothing to do with it. Returns the
- * number of the rule at this very address, if it ends the stack. Else 0, or @number if that is a
+ * function, or code after a jump. The code before it is unrelated. Returns the number of the rule
+ * at this very address, if it ends the stack. Otherwise returns 0, or @number if that is a
  * failure. */
 static __always_inline int unwind__bottom(struct unwind_state *u, int number, __u64 at)
 {
@@ -354,7 +354,8 @@ static __always_inline int unwind__bottom(struct unwind_state *u, int number, __
 	return number;
 }
 
-/* Rule for the current pc into u->rule (all zero: none); returns a counter on failure. */
+/* Finds the rule for the current pc, and copies it to u->rule (all zero: none). Returns a counter
+ * on failure. */
 __noinline int unwind__find(struct unwind_state *u, __u32 space)
 {
 	const struct unwind_rule *found;
@@ -373,10 +374,11 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 		if (err)
 			return err;
 	}
-	/* Where rbp leads on, UNWIND_MODE_FP has no use for the rule (unwind__without_table). */
+	/* If rbp leads on, UNWIND_MODE_FP does not use the rule (unwind__without_table). */
 	if (cfg_unwind == UNWIND_MODE_FP && u->rbp && !u->rbp_lost)
 		return 0;
-	/* A call can be the last instruction of a function: look at the call, not behind it. */
+	/* A call can be the last instruction of a function: the rule is that of the call, not of
+	 * the next byte. */
 	at = u->pc - !u->exact - m->bias - m->vaddr_start;
 	if (m->n_pages == PAGES_UNPLACED)
 		return COUNT_NO_RULE;
@@ -408,7 +410,7 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	return 0;
 }
 
-/* The CFA of the current frame into u->cfa; returns a counter on failure. */
+/* Sets u->cfa to the CFA of the current frame. Returns a counter on failure. */
 __noinline int unwind__cfa(struct unwind_state *u)
 {
 	const struct unwind_rule *rule;
@@ -433,7 +435,7 @@ __noinline int unwind__cfa(struct unwind_state *u)
 	return 0;
 }
 
-/* The caller's value of a callee-saved register: into u->value if this returns 1; 0: unchanged. */
+/* Reads the caller's value of a callee-saved register into u->value and returns 1; 0: unchanged. */
 static __always_inline int unwind__saved(struct unwind_state *u, __u64 rbp, __s16 words, int at_rbp)
 {
 	if (words == UNWIND_WORDS_SAME && !at_rbp)
@@ -441,7 +443,7 @@ static __always_inline int unwind__saved(struct unwind_state *u, __u64 rbp, __s1
 	return stack__read(u, (at_rbp ? rbp : u->cfa) + (__s64)words * 8) ? -1 : 1;
 }
 
-/* What a lost register had is no part of the state. */
+/* Marks rbp as lost. The value of a lost register is not part of the state. */
 static __always_inline void unwind__lose_rbp(struct unwind_state *u)
 {
 	u->rbp_lost = 1;
@@ -454,10 +456,11 @@ static __always_inline void unwind__lose_rbx(struct unwind_state *u)
 	u->rbx = 0;
 }
 
-#define LOWERED_MAX 16 /* steps to a lower stack */
+#define LOWERED_MAX 16 /* maximum number of steps to a lower stack */
 
-/* May a frame's CFA be below its stack pointer? By a table's rule, in which another register than
- * the stack pointer has it: the function has gone over to a stack that lies higher. */
+/* Checks a CFA that is not above the frame's stack pointer. It may be below only by a table's rule
+ * with another register than the stack pointer: the function has switched to a stack at a higher
+ * address. Returns a counter on failure. */
 static __always_inline int unwind__lower(struct unwind_state *u)
 {
 	const struct unwind_rule *rule = &u->rule;
@@ -471,7 +474,7 @@ static __always_inline int unwind__lower(struct unwind_state *u)
 	return 0;
 }
 
-/* The return address into u->pc. Returns a counter on failure. */
+/* Sets u->pc to the return address. Returns a counter on failure. */
 static __always_inline int unwind__return_address(struct unwind_state *u)
 {
 	const struct unwind_rule *rule = &u->rule;
@@ -494,7 +497,7 @@ static __always_inline int unwind__return_address(struct unwind_state *u)
 	return 0;
 }
 
-/* To the caller, by a rule. Returns a counter on failure. */
+/* Steps to the caller, by a rule. Returns a counter on failure. */
 __noinline int unwind__to_caller(struct unwind_state *u)
 {
 	const struct unwind_rule *rule;
@@ -534,7 +537,7 @@ __noinline int unwind__to_caller(struct unwind_state *u)
 	return rbp_saved < 0 || rbx_saved < 0 ? COUNT_STACK_READ : 0;
 }
 
-/* To the caller on another stack. Returns a counter on failure. */
+/* Steps to the caller on another stack. Returns a counter on failure. */
 __noinline int unwind__to_other_stack(struct unwind_state *u)
 {
 	int err;
@@ -553,7 +556,7 @@ __noinline int unwind__to_other_stack(struct unwind_state *u)
 		u->sp = u->cfa;
 		return 0;
 	}
-	u->sp = u->cfa - 16; /* what is below is of no interest */
+	u->sp = u->cfa - 16; /* words below are irrelevant */
 	return unwind__to_caller(u);
 }
 
@@ -576,7 +579,7 @@ __noinline int unwind__apply(struct unwind_state *u)
 	case UNWIND_RESUME:
 		return unwind__to_other_stack(u);
 	case UNWIND_END:
-		unwind__cfa(u); /* nice to have: the stack ends here in any case */
+		unwind__cfa(u); /* optional: the stack ends here in any case */
 		return 0;
 	default:
 		if (u->rule.flags & UNWIND_CHAINED)
@@ -586,8 +589,8 @@ __noinline int unwind__apply(struct unwind_state *u)
 	}
 }
 
-/* The rule for code that no table covers into u->rule: a counter on failure. `ret_called`: such
- * code always has a caller. */
+/* Finds the rule for code that no table covers, and copies it to u->rule. Returns a counter on
+ * failure. *ret_called: such code always has a caller. */
 static __always_inline int unwind__tableless(struct unwind_state *u, __u32 space, int *ret_called)
 {
 	int known = 0, err;
@@ -609,8 +612,8 @@ static __always_inline int unwind__tableless(struct unwind_state *u, __u32 space
 	return err;
 }
 
-/* With UNWIND_MODE_FP tables are not used but for the end of the stack, which they prove. The
- * mapping is of interest only if it tells that the pc is no code. */
+/* Drops the rule in UNWIND_MODE_FP, which uses tables only for the end of the stack, which they
+ * prove. The mapping matters only if it proves that the pc is not code. */
 static __always_inline int unwind__without_table(struct unwind_state *u, int err)
 {
 	if (!err && u->rule.kind == UNWIND_END)
@@ -620,11 +623,11 @@ static __always_inline int unwind__without_table(struct unwind_state *u, int err
 	return unwind__is_no_frame(u, err) ? err : 0;
 }
 
-/* The kernel writes the number of arguments above the first frame. It is below this. */
+/* The kernel writes the number of arguments above the first frame. It is less than this. */
 #define ARGUMENTS_MAX (1ULL << 31)
 
-/* Does the stack end with the frame that was just left? Returns a counter if it does, and nothing
- * proves it. The number of arguments may look like any low address. */
+/* Checks whether the stack ends with the frame that was just left. Returns a counter if it ends
+ * without proof. The number of arguments may equal any low address. */
 static __always_inline int unwind__check_end(struct unwind_state *u, int called)
 {
 	if (u->rule.kind == UNWIND_END || u->rule.kind == UNWIND_SIGNAL)
@@ -638,22 +641,21 @@ static __always_inline int unwind__check_end(struct unwind_state *u, int called)
 	return called ? COUNT_NO_RULE : COUNT_ZERO_RETURN;
 }
 
-/* Is there a frame at @ip by a table's rule alone, which is no return address? The rules of two
- * functions may be one row of the table: that of the first then holds at the first byte of the
- * second, which is what hand-made stacks begin with. This is looked at where a stack goes astray.
- */
+/* Returns 1 if there is a frame at @ip only by a table's rule, and @ip is not a return address. The
+ * rules of two functions may be one row of the table. That row then includes the first byte of the
+ * second function, with which hand-made stacks begin. This is checked where a stack goes astray. */
 static __always_inline int unwind__is_uncalled(struct unwind_state *u, __u64 ip)
 {
 	return ip && !(ip & NATIVE_EXACT) && !code__follows_call(u, NATIVE_ADDRESS(ip));
 }
 
-/* Counters that say that a frame's caller is not where the rule says. */
+/* Returns 1 for counters of a caller that is not where the rule says. */
 static __always_inline int is_astray(int err)
 {
 	return err == COUNT_STACK_READ || err == COUNT_NOT_GROWING || err == COUNT_ZERO_RETURN;
 }
 
-/* Ends the stack at a return address that is no frame, for @err. */
+/* Ends the stack for @err, at a return address that is not a frame. */
 static __always_inline void unwind__end_before(struct scratch *scratch, int err)
 {
 	struct unwind_state *u = &scratch->unwind;
@@ -666,7 +668,7 @@ static __always_inline void unwind__end_before(struct scratch *scratch, int err)
 	scratch->n_words -= 2;
 }
 
-/* One frame: records it and moves on to its caller. Returns 1 to end the loop. */
+/* Records one frame and moves on to its caller. Returns 1 to end the loop. */
 static long unwind__step(__u32 index, void *unused)
 {
 	struct scratch *scratch = scratch__get();
@@ -700,7 +702,7 @@ static long unwind__step(__u32 index, void *unused)
 	}
 	astray = u->n && u->tabled ? ip : 0;
 	if (u->rule.kind == UNWIND_SIGNAL)
-		ip |= NATIVE_EXACT; /* nobody called the trampoline */
+		ip |= NATIVE_EXACT; /* nothing called the trampoline */
 	rbp = u->rbp;
 	if (!err)
 		err = unwind__apply(u);

@@ -4,16 +4,16 @@
 
 #include "bpf/scratch.bpf.h"
 
-/* What probes, braid's or others', put in the way of a stack.
+/* Effects of probes, braid's or others', on a stack.
  *
  * For a probe at its return, the kernel replaces a call's return address by the address of a
- * trampoline, and remembers the real one: struct return_instance, kernel/events/uprobes.c. */
+ * trampoline, and stores the real one: struct return_instance, kernel/events/uprobes.c. */
 
-#define RETURN_PROBES_MAX 65  /* of a thread: one above MAX_URETPROBE_DEPTH */
-#define XOL_SLOT_BYTES	  128 /* UPROBE_XOL_SLOT_BYTES, the trampoline's as well */
+#define RETURN_PROBES_MAX 65  /* maximum per thread: one more than MAX_URETPROBE_DEPTH */
+#define XOL_SLOT_BYTES	  128 /* UPROBE_XOL_SLOT_BYTES, also for the trampoline */
 
-/* The address that the trampoline's stands for at `slot` of the stack; 0: the kernel has replaced
- * it but not noted it down yet. */
+/* Returns the real return address behind the trampoline's at @slot of the stack. 0: the kernel has
+ * replaced it but not stored it yet. */
 __noinline __u64 unwind__unhide(struct unwind_state *u, __u64 slot)
 {
 	const struct return_instance *instance;
@@ -35,9 +35,9 @@ __noinline __u64 unwind__unhide(struct unwind_state *u, __u64 slot)
 	return 0;
 }
 
-#define CODE_INT3 0xcc /* what the kernel puts in the place of a probed instruction */
+#define CODE_INT3 0xcc /* written by the kernel over a probed instruction */
 
-/* Has the thread just run into a probe? The kernel sets its registers back to the probed
+/* Returns 1 if the thread has just hit a probe. The kernel sets its registers back to the probed
  * instruction a little later. */
 static __always_inline int unwind__is_behind_trap(const struct unwind_state *u)
 {
@@ -46,8 +46,8 @@ static __always_inline int unwind__is_behind_trap(const struct unwind_state *u)
 	return !bpf_probe_read_user(&code, sizeof(code), (void *)u->pc - 1) && code == CODE_INT3;
 }
 
-/* Where the thread really is, if it was interrupted in what the kernel put in the code's way: a
- * probe's trap, the trampoline, or the copy of a probed instruction. */
+/* Finds the thread's real position, if it was interrupted in code of probes: a probe's trap, the
+ * trampoline, or the copy of a probed instruction. */
 static __always_inline void unwind__start_probes(struct unwind_state *u,
 						 const struct task_struct *task, int in_kernel)
 {

@@ -7,9 +7,9 @@
 
 /* Frames of code that no table covers. */
 
-/* rt_sigreturn's frame: a ucontext at rsp, general registers from byte 40 in the order r8..r15,
- * rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, then the flags, and the segments with cs in the
- * lowest bits (arch/x86/include/uapi/asm/sigcontext.h). */
+/* rt_sigreturn's frame: a ucontext at rsp. General registers begin at byte 40 in the order r8..r15,
+ * rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip. Then follow the flags, and the segments with cs in
+ * the lowest bits (arch/x86/include/uapi/asm/sigcontext.h). */
 #define UCONTEXT_REGS_AT 40
 #define UCONTEXT_REGS	 17
 #define UCONTEXT_CS_AT	 (UCONTEXT_REGS_AT + 8 * (UCONTEXT_REGS + 1))
@@ -17,8 +17,8 @@
 #define CS_64	  0x33 /* __USER_CS; under Xen it is FLAT_USER_CS64 */
 #define CS_64_XEN 0xe033
 
-/* Could a signal's frame be at the stack pointer? The word is most often read already, or serves
- * the frames outside, so that this costs less than to look at the code. */
+/* Returns 1 if a signal's frame may be at the stack pointer. Most often the word is already read,
+ * or is used for the outer frames, so that this costs less than reading the code. */
 static __always_inline int unwind__may_be_signal(struct unwind_state *u)
 {
 	__u64 at = u->sp + UCONTEXT_CS_AT - u->block_start;
@@ -26,7 +26,7 @@ static __always_inline int unwind__may_be_signal(struct unwind_state *u)
 	if (!u->block_start || at >= u->block_bytes)
 		block__fill(u, u->sp);
 	if (stack__read(u, u->sp + UCONTEXT_CS_AT))
-		return 1; /* who knows */
+		return 1; /* unknown */
 	return (__u16)u->value == CS_64 || (__u16)u->value == CS_64_XEN;
 }
 
@@ -43,7 +43,7 @@ __noinline int unwind__is_sigreturn(struct unwind_state *u)
 
 #define STACK_UNKNOWN (~0ULL)
 
-/* Where the kernel has set the stack pointer of the program's first instruction; read once per
+/* Returns the stack pointer of the program's first instruction, as set by the kernel; read once per
  * sample. 0: unknown. */
 static __always_inline __u64 unwind__start_stack(struct unwind_state *u)
 {
@@ -56,9 +56,9 @@ static __always_inline __u64 unwind__start_stack(struct unwind_state *u)
 	return u->start_stack;
 }
 
-/* The frame in which a program starts: nothing has called it, and its stack pointer is where the
- * kernel has set it. The dynamic linker's, in which every program starts, has no call frame
- * information, and calls constructors with that stack pointer (_dl_start_user). */
+/* Returns 1 for the frame in which a program starts. Nothing has called it, and its stack pointer
+ * is as set by the kernel. Every program starts in that of the dynamic linker, which has no call
+ * frame information, and calls constructors with that stack pointer (_dl_start_user). */
 static __always_inline int unwind__is_first(struct unwind_state *u)
 {
 	return u->sp == unwind__start_stack(u);
@@ -66,38 +66,40 @@ static __always_inline int unwind__is_first(struct unwind_state *u)
 
 #define START_BYTES_MAX 32
 
-/* The same frame once it has taken the number of arguments from the stack, aligned that, and called
- * what must not return: so few bytes below its first stack pointer there is no room for a caller.
- * Files without call frame information have no rule for it. */
+/* Returns 1 for the same frame when it calls a function that must not return. Before that it takes
+ * the number of arguments from the stack, and aligns the stack. START_BYTES_MAX bytes below its
+ * first stack pointer there is no space for a caller. Files without call frame information have no
+ * rule for it. */
 static __always_inline int unwind__has_started(struct unwind_state *u)
 {
 	return u->n && !u->exact && u->keeps && unwind__start_stack(u) - u->sp <= START_BYTES_MAX &&
 	       pc__is_hlt(u);
 }
 
-/* Counters that say of a return address that it is none. */
+/* Returns 1 for counters of return addresses that are not code. */
 static __always_inline int is_no_code(int err)
 {
 	return err >= COUNT_ADDRESS_DATA && err <= COUNT_NO_CALL;
 }
 
-/* Counters that say that the mapping of the pc is unknown. */
+/* Returns 1 for counters of a pc whose mapping is unknown. */
 static __always_inline int is_unread(int err)
 {
 	return err == COUNT_NO_MAPPINGS || err == COUNT_TORN_MAPPINGS || err == COUNT_UNMAPPED_PC ||
 	       err == COUNT_ENDED_MAPPING || err == COUNT_MAPPINGS_FULL;
 }
 
-/* Is the return address at u->pc not shown as a frame? The kernel tells of code whose mapping is
- * not read yet that it is code; where it does not, nothing proves that. */
+/* Returns 1 if the return address at u->pc is not shown as a frame. If its mapping is not read yet,
+ * the kernel's own list can prove that it is code. If that list is unavailable, there is no
+ * proof. */
 static __always_inline int unwind__is_no_frame(const struct unwind_state *u, int err)
 {
 	return u->n && !u->exact && (is_no_code(err) || (is_unread(err) && !u->searched));
 }
 
-/* Finds a rule where no table covers the pc, and no runtime has one. `is_known`: a runtime vouches
- * for the pc, and for frame pointers; with TABLELESS_GUESS these are inferred. In a file that has
- * tables, code without a rule may use rbp for anything, unless u->keeps says otherwise. */
+/* Finds a rule if no table covers the pc, and no runtime has one. @is_known: a runtime guarantees
+ * the pc, and frame pointers; with TABLELESS_GUESS these are inferred. In a file that has tables,
+ * code without a rule may use rbp for any purpose, unless unwind_state.keeps has a flag. */
 __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_known)
 {
 	struct unwind_rule *rule;
@@ -106,7 +108,7 @@ __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_
 	if (!u)
 		return COUNT_TABLE;
 	rule = &u->rule;
-	/* Where callers are known, the hooks have looked for one among the words of the stack. */
+	/* If callers are published, the hooks have searched the words of the stack for one. */
 	u->note.lasts = u->mapping.n_pages || !u->mapping.callers.start;
 	if (unwind__is_sigreturn(u)) {
 		rule->kind = UNWIND_SIGNAL;

@@ -2,15 +2,15 @@
 #ifndef BRAID_VMA_BPF_H
 #define BRAID_VMA_BPF_H
 
-/* The mapping of an address as the kernel has it, for processes whose mappings user space has not
- * published yet: a program may have ended before user space could have read them. The table is
- * found by the file that is mapped, if any process has mapped that before.
+/* Finds the mapping of an address in the kernel's own list, for processes whose mappings user space
+ * has not published yet: a program may end before user space can read them. The table is found by
+ * the mapped file, if any process has mapped that before.
  *
- * The kernel keeps a process's mappings in a maple tree (lib/maple_tree.c, since Linux 6.1), which
- * it lets its own readers search without a lock, nodes being freed after a grace period only. So
- * does this, in an interrupt, which is such a reader. What is read can be out of date for all that:
- * hence the mapping itself says at the end whether it holds the address. On kernels without that
- * tree nothing is found. */
+ * The kernel holds a process's mappings in a maple tree (lib/maple_tree.c, since Linux 6.1). Its
+ * own readers search the tree without a lock, because nodes are freed only after a grace period. A
+ * program in an interrupt is such a reader. The data may still be out of date, so the mapping
+ * itself is checked at the end for whether it holds the address. On kernels without that tree
+ * nothing is found. */
 
 #include "bpf/image_files.bpf.h"
 
@@ -19,7 +19,7 @@ struct reported_key {
 	__u64 start;
 };
 
-/* Mappings that user space has been told of. */
+/* Mappings that were reported to user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -29,7 +29,8 @@ struct {
 
 /* --- the file of a mapping --- */
 
-/* The kernel's vDSO, which no file backs, is known by its size. 0: it is something else. */
+/* Fills the key of the kernel's vDSO, which has no file and is identified by its size. Returns 0
+ * for another mapping. */
 static __always_inline int image_key__of_vdso(struct image_key *key,
 					      const struct vm_area_struct *vma)
 {
@@ -55,14 +56,14 @@ static __always_inline struct image_rec *image__find(struct image_key *key,
 		image_key__of_file(key, file);
 	else if (!image_key__of_vdso(key, vma))
 		return NULL;
-	found = *key; /* Linux 6.1 takes no key out of memory that a function was given */
+	found = *key; /* Linux 6.1 accepts no key from memory of an argument */
 	return bpf_map_lookup_elem(&image_files, &found);
 }
 
 /* --- the tree --- */
 
 /* lib/maple_tree.c at v6.1 to v6.18: a pointer to a node has its type in bits 3 to 6, and the
- * root's has bit 1 set. So have entries of leaves that are no pointers. */
+ * root's has bit 1 set. Bit 1 is also set in entries of leaves that are not pointers. */
 #define MAPLE_NODE_BYTES       256
 #define MAPLE_TYPE(entry)      ((entry) >> 3 & 0xf)
 #define MAPLE_IS_MARKED(entry) (((entry)&3) == 2)
@@ -76,8 +77,8 @@ enum { MAPLE_LEAF_64 = 1, MAPLE_RANGE_64, MAPLE_ARANGE_64 };
 #define ARANGE_AT(field) (bpf_core_field_offset(struct maple_arange_64, field) / 8)
 #define RANGE_PIVOTS	 15
 
-/* Number of the last slot in use of the node in u->node, whose last index is `max`. As ma_data_end
- * does. */
+/* Returns the number of the last used slot of the node in u->node, whose last index is @max, like
+ * ma_data_end(). */
 static __always_inline __u32 node__end(const struct unwind_state *u, __u32 type, __u64 max)
 {
 	__u64 last;
@@ -90,7 +91,8 @@ static __always_inline __u32 node__end(const struct unwind_state *u, __u32 type,
 	return last == max ? RANGE_PIVOTS - 1 : RANGE_PIVOTS;
 }
 
-/* The entry for u->seek in the node at `entry`; *max becomes its last index. 0: cannot be read. */
+/* Returns the entry for u->seek in the node at @entry; *max becomes its last index. Returns 0 if it
+ * is unreadable. */
 static __always_inline __u64 node__descend(struct unwind_state *u, __u64 entry, __u64 *max)
 {
 	__u32 type = MAPLE_TYPE(entry), end, i, pivots, slots;
@@ -110,9 +112,9 @@ static __always_inline __u64 node__descend(struct unwind_state *u, __u64 entry, 
 	return NODE_WORD(u, slots + i);
 }
 
-/* Searches the kernel's list for the mapping that holds u->seek, or did. Its address goes to
- * u->vma. 0: none does if u->searched is set, else it is unknown. A global function, so that the
- * verifier follows the search once. */
+/* Searches the kernel's list for the mapping that holds u->seek, or did. u->vma becomes its
+ * address. If u->vma is 0, no mapping holds it if u->searched is set; otherwise it is unknown. A
+ * global function, so that the verifier follows the search once. */
 __noinline int vma__seek(struct unwind_state *u)
 {
 	const struct mm_struct *mm = task__mm(bpf_get_current_task_btf());
@@ -148,7 +150,8 @@ static __always_inline const struct vm_area_struct *vma__at(struct unwind_state 
 
 /* --- both --- */
 
-/* So that it can name the frames, also when the process is gone by then. */
+/* Reports the mapping, so that user space can name its frames even if the process no longer exists
+ * by then. */
 static __always_inline void mapping__report(const struct scratch *scratch,
 					    const struct mapping_rec *mapping, __u64 offset,
 					    __u32 image)
@@ -174,7 +177,7 @@ static __always_inline void mapping__report(const struct scratch *scratch,
 	bpf_map_update_elem(&told, &key, &image, BPF_ANY);
 }
 
-/* Why an address in this mapping is no code; 0: it is. */
+/* Returns the reason why an address in this mapping is not code; 0: it is code. */
 static __always_inline int vma__no_code(const struct vm_area_struct *vma)
 {
 	__u64 flags = BPF_CORE_READ(vma, vm_flags);
@@ -184,8 +187,8 @@ static __always_inline int vma__no_code(const struct vm_area_struct *vma)
 	return flags & VM_WRITE ? COUNT_ADDRESS_DATA : COUNT_ADDRESS_NO_EXEC;
 }
 
-/* As vma__find, for u->seek, which is in no published mapping: 0 if it lies in executable memory,
- * else a counter. */
+/* Checks u->seek, which is in no published mapping, like vma__find(). Returns 0 if it is in
+ * executable memory, else a counter. */
 __noinline int vma__check(struct unwind_state *u)
 {
 	const struct vm_area_struct *vma;
@@ -198,10 +201,10 @@ __noinline int vma__check(struct unwind_state *u)
 	return vma__no_code(vma);
 }
 
-/* Is the mapping memory that a process may fill with code? Either nothing backs it, or it is a view
- * of shared memory or of a file without a name, which another view of the process writes: .NET,
- * libffi and others map such code twice. A loader maps libraries privately, those of a memfd as
- * well. */
+/* Returns 1 if the mapping is memory that a process may fill with code. Either nothing backs it, or
+ * it is a view of shared memory or of a file without a name. Another view of the process writes
+ * that memory: .NET, libffi and others map such code twice. A loader maps libraries privately,
+ * including those of a memfd. */
 static __always_inline int vma__may_be_made(const struct vm_area_struct *vma)
 {
 	const struct file *file = BPF_CORE_READ(vma, vm_file);
@@ -211,9 +214,9 @@ static __always_inline int vma__may_be_made(const struct vm_area_struct *vma)
 	return BPF_CORE_READ(vma, vm_flags) & VM_SHARED && !BPF_CORE_READ(file, f_inode, i_nlink);
 }
 
-/* Code that a process has made, since user space has read its mappings or of which it has too many:
- * mapping__find has told who calls it. Such memory comes and goes (CPython's JIT maps some for each
- * of its traces). */
+/* Returns 1 for code that a process has made since user space read its mappings, or for which it
+ * has too many. mapping__find() has set its callers. Such memory comes and goes (CPython's JIT maps
+ * some for each of its traces). */
 static __always_inline int mapping__is_made(struct unwind_state *u,
 					    const struct vm_area_struct *vma, int otherwise)
 {
@@ -230,9 +233,9 @@ static __always_inline int mapping__is_made(struct unwind_state *u,
 	return 1;
 }
 
-/* The mapping that holds u->pc into u->mapping. Returns a counter if there is none, or it is not
- * executable; `otherwise`, a counter, if the kernel does not tell, or the mapping is of a file that
- * user space has not met. */
+/* Copies the mapping that holds u->pc to u->mapping. Returns a counter if there is none, or it is
+ * not executable. Returns @otherwise, a counter, if the kernel's list is unavailable, or if the
+ * mapping is of a file that is new to user space. */
 __noinline int vma__find(struct unwind_state *u, int otherwise)
 {
 	struct scratch *scratch = scratch__get();
