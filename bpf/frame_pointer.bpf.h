@@ -219,7 +219,7 @@ static __always_inline int pc__is_called(struct unwind_state *u, __u64 address, 
 	return (__u32)(u->code[0] >> 32) == ENDBR64;
 }
 
-/* Returns the code at the pc, or behind an ENDBR64 at the pc. */
+/* Returns the code at the pc, or after an ENDBR64 at the pc. */
 static __always_inline __u64 code__behind_endbr(const struct unwind_state *u)
 {
 	__u64 code = u->code[1];

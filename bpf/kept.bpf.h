@@ -100,7 +100,7 @@ struct kept_following {
 	struct scratch *scratch;
 	const struct kept_stack *kept;
 	__u64 address; /* address of the next slot to compare */
-	__u64 end;     /* address behind all slots */
+	__u64 end;     /* address after all slots */
 	__u32 left;    /* number of remaining slots */
 };
 

@@ -106,7 +106,7 @@ struct kept_stack {
 	__u32 n_tabled; /* number of outermost frames that have tables */
 	__u32 pad;
 	__u64 checked_ns;			    /* time of the others' oldest note */
-	__u64 end;				    /* address behind the outermost word */
+	__u64 end;				    /* address after the outermost word */
 	struct kept_frame frames[KEPT_FRAMES_MAX];  /* outermost first */
 	struct frames_hash hashes[KEPT_FRAMES_MAX]; /* each for a frame and those around it */
 	/* The words of all frames, in the same order. Within a frame: the return address, rbx, rbp,
@@ -123,7 +123,7 @@ struct kept_state {
 	__u32 left;    /* number of stored frames that may still follow: the outermost ones */
 	__u32 n_kept;  /* number of stored frames that are the outermost ones of this stack */
 	__u32 first;   /* number of the innermost frame since the last stored frames */
-	__u32 end;     /* number behind the last unwound frame */
+	__u32 end;     /* number after the last unwound frame */
 	/* Number of outermost frames that are not in the sample yet, except the last one, and the
 	 * word where they begin; 0: all are there. */
 	__u32 absent, absent_at;

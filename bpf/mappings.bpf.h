@@ -21,7 +21,7 @@ struct {
 	__array(values, struct mappings_inner);
 } mappings __weak SEC(".maps");
 
-/* Has a published mapping ended since user space read them? */
+/* Returns 1 if a published mapping has ended since user space read them. */
 static __always_inline int mappings__are_over(const struct mappings_rec *rec)
 {
 	return *(const volatile __u32 *)&rec->ended != *(const volatile __u32 *)&rec->ended_read;

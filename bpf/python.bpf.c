@@ -145,7 +145,7 @@ static __always_inline __u64 block__word(const struct python_state *state, __u64
 	return state->block[(at >> 3) & (FRAME_BLOCK_WORDS - 1)];
 }
 
-/* Makes the frame's fields readable by block__word; `ret_at` is its offset in the block. */
+/* Makes the frame's fields readable by block__word(); *ret_at is its offset in the block. */
 static __noinline int frame__load(struct python_state *state, __u64 *ret_at)
 {
 	__u64 frame = state->frame, bytes = state->proc.offsets.frame_bytes, start;

@@ -34,7 +34,7 @@ struct python_offsets {
 	/* PyThreadState: frame, cframe or current_frame, depending on the chain */
 	__u16 tstate_frame;
 	__u16 tstate_thread_id;	    /* pthread_self(), that is the fs base */
-	__u16 cframe_current_frame; /* `previous` is the word behind it */
+	__u16 cframe_current_frame; /* `previous` is the word after it */
 	/* PyFrameObject or _PyInterpreterFrame */
 	__u16 frame_previous;
 	__u16 frame_code;
@@ -89,7 +89,7 @@ _Static_assert(sizeof(struct python_offsets) == 56, "python_offsets");
 		32, 120  \
 	}
 
-/* PyBytesObject, all versions: behind the head of all objects */
+/* PyBytesObject, all versions: after the head of all objects */
 #define PYTHON_BYTES_SIZE 0
 #define PYTHON_BYTES_DATA 16
 

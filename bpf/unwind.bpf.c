@@ -9,7 +9,7 @@
 
 const volatile __u32 cfg_unwind = UNWIND_MODE_AUTO;
 const volatile __u32 cfg_kept = 0;
-/* Only for the host: the thread is suspended behind a call, not at an instruction. */
+/* Only for the host: the thread is suspended after a call, not at an instruction. */
 const volatile __u32 cfg_suspended = 0;
 
 static __always_inline void unwind__start(struct unwind_state *u)

@@ -24,7 +24,7 @@ struct host_thread { /* the thread to sample */
 	const uint64_t (*returns)[2];
 	uint32_t n_returns;
 	bool own_ids;	/* braid and the target use the same ids for the target's threads */
-	bool suspended; /* it is suspended behind a call: pc is a return address, and only the
+	bool suspended; /* it is suspended after a call: pc is a return address, and only the
 			   callee-saved ones of the other registers are valid */
 };
 
