@@ -37,7 +37,7 @@ void host_programs__number_codes_from(uint32_t last_code);
 /* Returns the last of these numbers that is in use. */
 uint32_t host_programs__codes(void);
 
-/* Also samples the thread's state towards its interpreter's lock. */
+/* Also records whether the thread holds or waits for its interpreter's lock. */
 void host_programs__look_at_locks(void);
 
 /* Takes one sample of @thread, as if a timer interrupted it at @now_ns (CLOCK_MONOTONIC). Its
