@@ -52,8 +52,7 @@ void host_programs__look_at_locks(void)
 
 /* Without mappings, because those of a recorded target have all been published. */
 static struct mm_struct memory;
-static struct pid
-	numbers; /* numbers in the outermost namespace, which is equivalent to braid's own */
+static struct pid numbers; /* in the outermost namespace, as good as those in braid's */
 
 static struct xol_area area;
 static struct uprobe_task utask;
