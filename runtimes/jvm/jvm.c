@@ -21,13 +21,13 @@
 #include "runtimes/jvm/jvm_vm.h"
 #include "runtimes/runtime.h"
 
-/* HotSpot on x86-64. Its own tables tell where everything is, so that there is no table of versions
- * here. */
+/* HotSpot on x86-64. The tables that libjvm.so exports describe all layouts, so that there is no
+ * table of versions here. */
 
 #define TABLES	    "gHotSpotVMStructs"
 #define NATIVE_ONLY "Java frames will be missing, native frames are shown"
 
-/* What the file tells: the rest is known when the JVM runs. */
+/* The version, read from the file. Everything else is read from the running JVM. */
 struct runtime_image {
 	char version[RUNTIME_VERSION_BYTES];
 };
@@ -36,7 +36,7 @@ struct runtime_session {
 	struct jvm_codes *codes;
 	struct jvm_map *map;
 	struct thread_names *threads;
-	struct jvm_probing *probing; /* NULL: no probes are wanted */
+	struct jvm_probing *probing; /* NULL: probes are off */
 	char left_out[JVM_VIRTUAL_NOTE_BYTES];
 };
 
@@ -154,7 +154,8 @@ static int jvm__open(struct bpf_object *probes, struct runtime_session **ret, st
 
 #define STARTING_S 3.0
 
-/* May what makes no sense be what it has not set up yet? */
+/* Returns true if process @pid started less than STARTING_S seconds ago. Inconsistent data may
+ * then just be incomplete. */
 static bool is_starting(uint32_t pid)
 {
 	struct procfs_info info;
@@ -277,8 +278,9 @@ static int jvm__on_code(struct runtime_session *session, const struct rec_code *
 	return rc == -ENOENT ? jvm_codes__add(session->codes, rec, size) : rc;
 }
 
-/* Java frames are native frames of the code that HotSpot has compiled, and the walker tells the
- * address of each. A probe is called by such a frame, or by a stub for it: its address is near. */
+/* Pairs Java frames with native frames. Java frames are native frames in HotSpot's machine code,
+ * and the walker records the address of each. A probe is called by such a frame, or by its stub,
+ * so that its address is near. */
 static size_t jvm__anchors(struct runtime_session *session, const struct runtime_sample *sample,
 			   struct runtime_pair *pairs, size_t n)
 {
@@ -339,10 +341,10 @@ static int jvm__map_asked(struct runtime_session *session, uint32_t pid, unsigne
 
 static const char *const maps[] = { "jvm_states", "jvm_procs", "jvm_codes", NULL };
 
-/* src/hotspot/share/gc/shared/allocTracer.cpp, since JDK 10: (Klass *, HeapWord *, size_t
- * tlab_size, ...) where a thread gets its next piece of the heap, (Klass *, HeapWord *, size_t
- * alloc_size, ...) for what is too large for one. They are called whether or not somebody traces.
- */
+/* src/hotspot/share/gc/shared/allocTracer.cpp, since JDK 10. The first one, (Klass *, HeapWord
+ * *, size_t tlab_size, ...), is called when a thread gets its next piece of the heap (TLAB). The
+ * second one, (Klass *, HeapWord *, size_t alloc_size, ...), is called for an object that is too
+ * large for such a piece. Both are called whether or not tracing is on. */
 static const struct runtime_allocates allocates[] = {
 	{ "_ZN11AllocTracer27send_allocation_in_new_tlabE", 2, RUNTIME_ONCE, .prefix = true },
 	{ "_ZN11AllocTracer28send_allocation_outside_tlabE", 2, RUNTIME_ONCE, .prefix = true },

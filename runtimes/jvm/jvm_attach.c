@@ -17,8 +17,8 @@
 #include "core/files/target_helper.h"
 #include "runtimes/jvm/jvm_socket.h"
 
-#define GRACE_MS    2000 /* beyond the timeout, for a helper that blocks in the kernel */
-#define LEAVE_MS    1000 /* for one that is called off */
+#define GRACE_MS    2000 /* after the timeout, for a helper that blocks in the kernel */
+#define LEAVE_MS    1000 /* for a cancelled helper to end */
 #define NSEC_PER_MS 1000000ULL
 
 struct answer {
@@ -33,9 +33,9 @@ struct helper_ctx {
 
 struct jvm_attach {
 	int helper; /* its process id; 0: reaped */
-	int fd;	    /* a socket: the helper sends its answer, or just closes it */
+	int fd;	    /* a socket; the helper sends its answer on it, or just closes it */
 	uint32_t pid;
-	uint64_t end_ns; /* by then it is over, whatever has happened to the helper */
+	uint64_t end_ns; /* CLOCK_MONOTONIC; the request ends then, whatever the helper does */
 	struct answer answer;
 };
 
@@ -47,10 +47,11 @@ static uint64_t monotonic_ns(void)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-/* The helper learns by its socket that nobody waits any more, also if the parent was killed: a
- * signal on the parent's death would come when its thread ends, is forgotten when the user changes,
- * and would leave files behind. What a terminal sends is not for the helper. The alarm is for where
- * it blocks: a file system of the JVM's user may do anything. */
+/* Runs the request and sends the answer on @fd. The helper learns from the end of this socket
+ * that its caller has stopped waiting, also if the parent was killed. A signal on the parent's
+ * death would come when the parent's thread ends, and is cleared when the user changes. It would
+ * also leave files behind. Signals from a terminal are blocked. The alarm ends a helper that
+ * blocks, since a file system of the JVM's user may block forever. */
 static void __attribute__((noreturn)) run_helper(void *ctx, int fd)
 {
 	struct helper_ctx *helper = ctx;
@@ -116,8 +117,8 @@ bool jvm_attach__is_over(const struct jvm_attach *attach)
 	return !attach->helper || monotonic_ns() >= attach->end_ns || wait_fd(attach->fd, 0) > 0;
 }
 
-/* Calls off what still runs. The JVM's user can stop the helper: it is killed then. Where a file
- * system does not answer it, it does not die either; it is not waited for. */
+/* Cancels a helper that still runs. The JVM's user can stop the helper, which is then killed. A
+ * helper that blocks in a file system does not die even then; it is not waited for. */
 static void end_helper(struct jvm_attach *attach)
 {
 	int pidfd;
@@ -127,7 +128,7 @@ static void end_helper(struct jvm_attach *attach)
 	pidfd = syscall(SYS_pidfd_open, attach->helper, 0);
 	shutdown(attach->fd, SHUT_WR);
 	wait_fd(attach->fd, monotonic_ns() + LEAVE_MS * NSEC_PER_MS);
-	kill(attach->helper, SIGKILL); /* has answered: all is done; or will not leave */
+	kill(attach->helper, SIGKILL); /* it has answered and is done, or does not end by itself */
 	wait_fd(pidfd, monotonic_ns() + LEAVE_MS * NSEC_PER_MS);
 	waitpid(attach->helper, NULL, WNOHANG);
 	close_fd(&pidfd);

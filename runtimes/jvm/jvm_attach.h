@@ -7,37 +7,40 @@
 
 #include "core/base/err.h"
 
-/* HotSpot's attach protocol (version 1), as jcmd speaks it: a command to a running JVM, without a
- * JDK. Asynchronous: a helper process does it, so that a JVM that hangs costs nobody anything. It
- * takes the user and group of the JVM, finds it by /proc/PID/root (another mount or PID namespace,
- * chroot), and leaves nothing behind, also if this process is killed.
+/* A command to a running JVM by HotSpot's attach protocol (version 1, as jcmd uses it), without
+ * a JDK. A helper process sends it, so that a JVM that hangs does not block the caller. The
+ * helper takes the user and group of the JVM, and finds it by /proc/PID/root (another mount or
+ * PID namespace, chroot). It leaves nothing behind, also if this process is killed.
  *
- * A JVM that was never asked is sent SIGQUIT, but only if it is seen to expect that. Where
- * attaching is disabled by what cannot be seen beforehand (-XX:+DisableAttachMechanism in a file of
- * options), this makes it print its threads' stacks: after -ENOTSUP do not ask again. */
+ * The first request to a JVM sends it SIGQUIT, but only if the JVM is seen to expect that. An
+ * option that is not visible beforehand may disable attaching (-XX:+DisableAttachMechanism in a
+ * file of options). The JVM then prints its threads' stacks, so that no request may follow after
+ * -ENOTSUP. */
 struct jvm_attach;
 
-/* Begins to ask the JVM of process `pid` (as braid sees it; of any of its threads) to run a
- * diagnostic command, "Compiler.perfmap". Gives up after `timeout_ms`. -ENOMEM, -EAGAIN, -EMFILE.
- */
+/* Requests that the JVM of process `pid` (as braid sees it; any of its threads) run a diagnostic
+ * command, such as "Compiler.perfmap". The request fails after `timeout_ms`. Returns 0, -ENOMEM,
+ * -EAGAIN or -EMFILE. */
 int jvm_attach__start(uint32_t pid, const char *command, unsigned timeout_ms,
 		      struct jvm_attach **ret);
 
-/* Readable once it is over. */
+/* Returns an fd that is readable once the request has ended. */
 int jvm_attach__fd(const struct jvm_attach *attach);
 
-/* Without waiting. Also true where nothing was heard of the helper for 2 s after its time. */
+/* Returns true if the request has ended, without waiting. Also true 2 s after the timeout if the
+ * helper has sent nothing. */
 bool jvm_attach__is_over(const struct jvm_attach *attach);
 
-/* How it went; waits for the end. The same again when called again.
- *   0           the JVM ran the command. Java 17 says so also where it could not write its file.
- *   -ENOTSUP    it takes no commands (attaching is disabled), or answers no request
- *   -EAGAIN     it was still starting at the end of the time: may be asked later
- *   -ETIMEDOUT  it is stopped or hangs; what was asked may still be done when it goes on
- *   -EIO        it refused, with its own words; or what answers is not that JVM
+/* Waits for the end of the request and returns its result. A second call returns the same
+ * result.
+ *   0           the JVM ran the command. Java 17 also reports this if it cannot write its file.
+ *   -ENOTSUP    the JVM takes no commands (attaching is disabled), or answers no request
+ *   -EAGAIN     the JVM was still starting at the timeout; a later request may succeed
+ *   -ETIMEDOUT  the JVM is stopped or hangs; it may still run the command when it goes on
+ *   -EIO        the JVM refused, with its own words; or the answer is not from that JVM
  *   -EPERM, -ESRCH, -EINVAL (the command is too long)
- * The sentence in `err` has what the user can do. */
+ * The sentence in `err` includes the user's remedy. */
 int jvm_attach__finish(struct jvm_attach *attach, struct err *err);
-void jvm_attach__free(struct jvm_attach *attach); /* ends it, within 1 s; NULL is fine */
+void jvm_attach__free(struct jvm_attach *attach); /* ends the request within 1 s; NULL is fine */
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "core/base/util.h"
 
-#define BLOCK_BYTES  32	  /* of what precedes a blob, at most */
-#define HOPS_MAX     4096 /* back to a blob's first segment; 254 segments each, or fewer */
+#define BLOCK_BYTES  32	  /* limit for the header before a blob */
+#define HOPS_MAX     4096 /* back to a blob's first segment; each 254 segments or fewer */
 #define SEGMENT_FREE 0xff
 
 static uint64_t load(const uint8_t *bytes, size_t offset, size_t size)
@@ -30,7 +30,7 @@ int jvm_blobs__read(const struct jvm_vm *vm, uint64_t address, struct jvm_blob *
 	rc = jvm_vm__size(vm, "CodeBlob", &size);
 	if (rc)
 		return rc;
-	/* It may be the last one in the memory that is there. */
+	/* The blob may be the last one in readable memory. */
 	if (jvm_vm__read(vm, address, bytes, JVM_BLOB_BYTES))
 		rc = jvm_vm__read(vm, address, bytes, min_of(size, sizeof(bytes)));
 	if (rc)
@@ -112,7 +112,7 @@ int jvm_blobs__each(const struct jvm_vm *vm, size_t i, size_t max,
 	for (uint64_t at = 0; !rc && at < n && max; at += length, max--) {
 		uint64_t address = heap->low + (at << heap->segment_log2);
 
-		/* Behind the last block nothing is a block's first segment. */
+		/* After the last block, no segment is the first one of a block. */
 		if (jvm_vm__read(vm, heap->segmap + at, &tag, sizeof(tag)) || tag ||
 		    jvm_vm__read(vm, address, bytes, layout.size))
 			break;

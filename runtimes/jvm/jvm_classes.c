@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Each class loader has a list of its classes (classfile/classLoaderData.hpp), to which a class is
- * added in front; that of java.lang.Object is the boot loader. */
+/* Each class loader has a list of its classes (classfile/classLoaderData.hpp); a new class is
+ * inserted at the front. The loader of java.lang.Object is the boot loader. */
 #include "runtimes/jvm/jvm_classes.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CLASSES_MAX 100000 /* of one loader; some thousands are usual */
+#define CLASSES_MAX 100000 /* limit for one loader; a few thousand are usual */
 
 struct layout {
-	uint64_t name, next;  /* of Klass */
-	uint64_t loader_data; /* the same */
-	uint64_t classes;     /* of ClassLoaderData */
+	uint64_t name, next;  /* offsets in Klass */
+	uint64_t loader_data; /* in Klass */
+	uint64_t classes;     /* in ClassLoaderData */
 };
 
 static int find_layout(const struct jvm_vm *vm, struct layout *ret)
@@ -26,7 +26,7 @@ static int find_layout(const struct jvm_vm *vm, struct layout *ret)
 		       : 0;
 }
 
-/* The newest class of the boot loader. */
+/* Finds the newest class of the boot loader. */
 static int find_first(const struct jvm_vm *vm, const struct layout *layout, uint64_t *ret)
 {
 	static const char field[] = "_klasses[static_cast<int>(vmClassID::Object_klass_knum)]";
@@ -42,7 +42,7 @@ static int find_first(const struct jvm_vm *vm, const struct layout *layout, uint
 	return rc ? rc : jvm_vm__read(vm, loader_data + layout->classes, ret, sizeof(*ret));
 }
 
-/* Returns how many have got their address. */
+/* Sets the address of the classes with that name. Returns their number. */
 static int see(const struct jvm_symbols *symbols, uint64_t name, uint64_t class,
 	       struct jvm_class *classes, size_t n)
 {

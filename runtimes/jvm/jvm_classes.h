@@ -9,11 +9,11 @@
 
 struct jvm_class {
 	const char *name; /* "java/lang/VirtualThread" */
-	uint64_t address; /* of the Klass; 0: not loaded */
+	uint64_t address; /* address of the Klass; 0: not loaded */
 };
 
-/* Fills in the addresses of classes of the boot loader, all in one walk. 0 or -ENOTSUP: the JVM's
- * tables do not tell enough; -EFAULT, -ESRCH, -ENOMEM. */
+/* Fills in the addresses of classes of the boot loader, all in one walk. Returns 0, -ENOTSUP if
+ * the JVM's tables lack a field, -EFAULT, -ESRCH or -ENOMEM. */
 int jvm_classes__find(const struct jvm_symbols *symbols, struct jvm_class *classes, size_t n);
 
 #endif

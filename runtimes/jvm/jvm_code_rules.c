@@ -3,8 +3,9 @@
 
 #include <stddef.h>
 
-/* Packages of the JDK; stubs and the interpreter's parts, which are no methods; and the commonest
- * libraries of servers. A frame has no path, so that other libraries cannot be told apart. */
+/* Packages of the JDK; stubs and the interpreter's parts, which are not methods; and the
+ * commonest libraries of servers. A frame has no path, so that other libraries cannot be
+ * distinguished. */
 static const char *const library_functions[] = { "java.*",
 						 "javax.*",
 						 "jdk.*",
@@ -26,7 +27,7 @@ static const char *const library_functions[] = { "java.*",
 						 "*stub*",
 						 NULL };
 
-/* A method has the name of its class before a dot, a stub or an entry of the VM has no dot. */
+/* A method's name has its class before a dot; a stub or an entry of the VM has no dot. */
 static const char *const machinery[] = { "!(*.*)", NULL };
 
 static const struct wait_rule waits[] = {

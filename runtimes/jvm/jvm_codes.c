@@ -16,12 +16,13 @@
 #define UNREADABLE "[unreadable Java method]"
 #define REPLACED   "[replaced Java method]"
 #define UNNAMED	   "[JVM code]"
-#define NAME_BYTES 64 /* of a blob */
+#define NAME_BYTES 64 /* limit for the name of a blob */
 
 _Static_assert(JVM_SCOPES_MAX <= RUNTIME_SYMBOLS_MAX, "all scopes of a place find room");
 
-/* Bytes of methods and compiled code that are kept: of one process, of all. Nothing here limits
- * reading by time: what one object makes braid read is bounded, and samples bound their number. */
+/* Limits in bytes for cached methods and compiled code, for one process and for all. Reading
+ * needs no limit in time: the bytes read for one object are bounded, and samples bound the
+ * number of objects. */
 #define KEPT_MAX     (64U << 20)
 #define KEPT_MAX_ALL (160U << 20)
 
@@ -29,13 +30,13 @@ struct instance {
 	struct jvm_vm *vm;
 	struct jvm_methods *methods;
 	struct allowance allowance;
-	uint32_t space; /* 0: forgotten */
+	uint32_t space; /* 0: detached */
 	size_t n_codes;
-	bool describes_all, knows_flag; /* DebugNonSafepoints, and whether that is known */
+	bool describes_all, knows_flag; /* DebugNonSafepoints is set; it has been read */
 	struct instance *next;
 };
 
-/* A place in a compiled method that was sampled. */
+/* A sampled place in a compiled method. */
 struct place {
 	uint32_t index, n;
 	bool infers_inlined;
@@ -45,10 +46,10 @@ struct place {
 
 struct code {
 	uint8_t kind;
-	uint64_t start; /* of the instructions */
+	uint64_t start; /* start of the instructions */
 	struct instance *instance;
-	const struct jvm_method *method; /* JVM_CODE_METHOD; NULL: not readable */
-	struct jvm_nmethod *nmethod;	 /* JVM_CODE_NMETHOD; NULL: it was gone */
+	const struct jvm_method *method; /* JVM_CODE_METHOD; NULL: unreadable */
+	struct jvm_nmethod *nmethod;	 /* JVM_CODE_NMETHOD; NULL: freed before it was read */
 	struct place *places;
 	char name[NAME_BYTES]; /* JVM_CODE_BLOB */
 };
@@ -150,7 +151,7 @@ void jvm_codes__forget_vm(struct jvm_codes *codes, uint32_t space)
 		instance->space = 0;
 }
 
-/* CodeBlob::_name, a C string in libjvm or on the heap. */
+/* Reads CodeBlob::_name, a C string in libjvm or on the heap. */
 static void read_name(struct code *code, uint64_t blob)
 {
 	uint64_t field, address;
@@ -205,7 +206,8 @@ static struct code *code__find(const struct jvm_codes *codes, uint64_t key)
 	return numbered_codes__of_key(&codes->by_number, key);
 }
 
-/* An option that cannot be read is not set. Recorded processes have no options. */
+/* Returns the JVM's option DebugNonSafepoints. An unreadable option counts as not set. Recorded
+ * processes have no options. */
 static bool instance__describes_all(struct instance *instance)
 {
 	bool set = false;
@@ -217,7 +219,7 @@ static bool instance__describes_all(struct instance *instance)
 	return instance->describes_all;
 }
 
-/* Those that were sampled last come first. */
+/* Finds a place and moves it to the front of the list, which is ordered by the last sample. */
 static struct place *place__find(struct code *code, uint32_t index)
 {
 	struct place *place = NULL;
@@ -234,7 +236,7 @@ static struct place *place__find(struct code *code, uint32_t index)
 	return place;
 }
 
-/* NULL: out of memory. */
+/* Returns the place with this index, read at first use; NULL: out of memory. */
 static const struct place *place__get(struct code *code, uint32_t index)
 {
 	struct jvm_scope scopes[JVM_SCOPES_MAX];

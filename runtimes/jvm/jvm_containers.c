@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What Thread.dump_to_file of jcmd goes through, too. ThreadContainers.CONTAINER_REGISTRY is a set
- * of weak references to containers; those that a thread has opened for itself are in its stack of
- * scopes. A container has a set of its virtual threads, in a field whose name differs, or a
- * ThreadFlock that has one. The root's set is a static field. All of these sets are
- * ConcurrentHashMap.KeySetView. */
+/* The virtual threads are found the same way as by jcmd's Thread.dump_to_file.
+ * ThreadContainers.CONTAINER_REGISTRY is a set of weak references to containers. The containers
+ * that a thread has opened for itself are in its stack of scopes. A container has a set of its
+ * virtual threads in a field whose name differs, or has a ThreadFlock with such a set. The
+ * root's set is a static field. All of these sets are ConcurrentHashMap.KeySetView. */
 #include "runtimes/jvm/jvm_containers.h"
 
 #include <errno.h>
@@ -14,15 +14,15 @@
 #include "runtimes/jvm/jvm_classes.h"
 
 #define VIRTUAL_MAX 100000
-#define READS_MAX   2000000 /* of one list, some 0.5 us each */
-#define FIELD_READS 2000    /* that it may take to find a field */
-#define SCOPES_MAX  64	    /* of one thread */
+#define READS_MAX   2000000 /* limit for one list, about 0.5 us each */
+#define FIELD_READS 2000    /* at most, to find a field */
+#define SCOPES_MAX  64	    /* limit for one thread */
 #define TABLE_MAX   (1U << 24)
 #define TABLE_PART  512 /* references read at once */
-#define CLASSES_MAX 32	/* of containers */
+#define CLASSES_MAX 32	/* limit for classes of containers */
 #define SUPERS_MAX  4
 
-/* ConcurrentHashMap.Node.hash of those that hold no key */
+/* ConcurrentHashMap.Node.hash of nodes without a key */
 #define HASH_MOVED    (-1)
 #define HASH_TREE_BIN (-2)
 
@@ -46,8 +46,9 @@ enum {
 	CLASSES_N
 };
 
-/* May there be a virtual thread? @class is java.lang.VirtualThread's, which HotSpot loads at its
- * start, and Java initializes for the first one; 0: it is not loaded. */
+/* Returns true if the JVM may have a virtual thread. @class is java.lang.VirtualThread's; 0: it
+ * is not loaded. HotSpot loads this class at its start, and Java initializes it for the first
+ * virtual thread. */
 static bool has_virtual(const struct jvm_vm *vm, uint64_t class)
 {
 	uint64_t at;
@@ -116,15 +117,16 @@ int jvm_containers__find(const struct jvm_objects *objects, struct jvm_container
 
 /* --- sets --- */
 
-struct kind { /* of containers, by their class */
+struct kind { /* kind of container, by class */
 	uint64_t class;
-	uint32_t set, flock; /* 0: it has none */
+	uint32_t set, flock; /* offsets of the field; 0: no such field */
 };
 
-/* Nodes that hold no key have a field that leads on. Each kind of node has a class of its own. */
+/* A field by which a node without a key refers to other nodes. Each kind of node has its own
+ * class. */
 struct link {
 	const char *name, *signature;
-	uint64_t class; /* 0: none was seen yet */
+	uint64_t class; /* 0: none seen yet */
 	uint32_t at;	/* 0: the class has no such field */
 };
 
@@ -142,7 +144,8 @@ struct listing {
 
 typedef void (*key_fn)(struct listing *listing, uint64_t key);
 
-/* Is that still to be read? What is being changed, or made so, may have no end. */
+/* Takes @reads from the limit of the list. Returns false if the limit is reached: a structure
+ * that changes, or a hostile one, may have no end. */
 static bool spend(struct listing *listing, unsigned reads)
 {
 	bool may = listing->reads_left >= reads;
@@ -151,7 +154,7 @@ static bool spend(struct listing *listing, unsigned reads)
 	return may;
 }
 
-/* 0: null, or not readable. */
+/* Returns the reference at @address; 0: null, unreadable, or the limit is reached. */
 static uint64_t ref_at(struct listing *listing, uint64_t address)
 {
 	uint64_t ref;
@@ -178,7 +181,8 @@ static uint64_t follow(struct listing *listing, uint64_t node, struct link *link
 
 static void each_of_table(struct listing *listing, uint64_t table, key_fn on_key, bool moved);
 
-/* A bin of the map: a list of nodes, or one that leads elsewhere. */
+/* Calls @on_key for the keys in a bin of the map. A bin is a list of nodes, or a node that leads
+ * to others. */
 static void each_of_bin(struct listing *listing, uint64_t node, key_fn on_key, bool moved)
 {
 	const struct jvm_containers *containers = listing->containers;
@@ -209,7 +213,8 @@ static void each_of_bin(struct listing *listing, uint64_t node, key_fn on_key, b
 	}
 }
 
-/* While a map grows, some of what it has is in the next table. `moved`: this is that. */
+/* Calls @on_key for the keys in a table. While a map grows, some of its keys are in the next
+ * table. `moved`: @table is that next table. */
 static void each_of_table(struct listing *listing, uint64_t table, key_fn on_key, bool moved)
 {
 	const struct jvm_objects *objects = listing->containers->objects;
@@ -256,7 +261,8 @@ static void take_thread(struct listing *listing, uint64_t object)
 		to->objects[to->n++] = object;
 }
 
-/* The fields are of its class, or of one that this is derived from. */
+/* Returns the kind of a container. Its fields belong to its class, or to one of its
+ * superclasses. */
 static const struct kind *kind_of(struct listing *listing, uint64_t object)
 {
 	const struct jvm_objects *objects = listing->containers->objects;
@@ -304,7 +310,7 @@ static void see_weak(struct listing *listing, uint64_t reference)
 	see_container(listing, ref_at(listing, reference + listing->containers->referent));
 }
 
-/* What the thread has opened for itself. */
+/* Sees the containers that the thread has opened for itself. */
 static void see_scopes(struct listing *listing, uint64_t thread)
 {
 	uint64_t scope = ref_at(listing, thread + listing->containers->scopes);
@@ -343,7 +349,7 @@ int jvm_containers__list(const struct jvm_containers *containers, const uint64_t
 		each_of_set(&listing, ref_at(&listing, set), see_weak);
 	for (size_t i = 0; i < n; i++)
 		see_scopes(&listing, platform[i]);
-	for (size_t i = 0; i < ret->n; i++) /* which grows meanwhile */
+	for (size_t i = 0; i < ret->n; i++) /* the list grows in this loop */
 		see_scopes(&listing, ret->objects[i]);
 	if (ret->n)
 		qsort(ret->objects, ret->n, sizeof(*ret->objects), by_address);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Where the fields of a class are. */
+/* Finds the fields of a class. */
 #include "runtimes/jvm/jvm_objects.h"
 
 #include <errno.h>
@@ -10,17 +10,17 @@
 #include "core/base/util.h"
 #include "runtimes/jvm/jvm_stream.h"
 
-#define FIELDS_BYTES_MAX 65536 /* what HotSpot keeps of the fields of a class */
-#define FIELDS_MAX	 256   /* that are looked at; of the classes asked for none has 60 */
+#define FIELDS_BYTES_MAX 65536 /* HotSpot's description of the fields of a class */
+#define FIELDS_MAX	 256   /* fields that are read; none of the requested classes has 60 */
 #define IS_STATIC	 0x8   /* JVM_ACC_STATIC */
-#define VM_SYMBOLS_MAX	 4096  /* JDK 25 has some 1,300 */
+#define VM_SYMBOLS_MAX	 4096  /* JDK 25 has about 1,300 */
 
 struct field {
 	uint32_t name, signature; /* in the constant pool */
 	uint32_t offset, access;
 };
 
-/* The Array<T> to which the field of the class points. */
+/* Reads the Array<T> to which the field at @at points. */
 static int read_array(const struct jvm_objects *objects, uint64_t at, const char *type,
 		      uint32_t element_bytes, uint8_t **ret_bytes, uint32_t *ret_n)
 {
@@ -53,8 +53,8 @@ struct wanted {
 	enum { INSTANCE, STATIC, INJECTED } kind;
 };
 
-/* The names of injected fields are none of the class's constants, but symbols of HotSpot's own, by
- * number (classfile/vmSymbols.hpp). */
+/* Reads a name or signature. The names of injected fields are not in the class's constant pool.
+ * They are HotSpot's own symbols, by number (classfile/vmSymbols.hpp). */
 static int read_text(const struct jvm_objects *objects, uint64_t pool, bool injected,
 		     uint32_t index, char **ret)
 {
@@ -82,7 +82,7 @@ static int text_is(const struct jvm_objects *objects, uint64_t pool, bool inject
 	return rc ? rc : same;
 }
 
-/* Whether it is the one; 0: no. */
+/* Returns 1 if @field is the requested one, 0 if not, or an error. */
 static int matches(const struct jvm_objects *objects, uint64_t pool, const struct field *field,
 		   const struct wanted *wanted)
 {
@@ -100,7 +100,7 @@ static int matches(const struct jvm_objects *objects, uint64_t pool, const struc
 		       : rc;
 }
 
-/* Until JDK 20: six u2 for each (oops/fieldInfo.hpp). */
+/* Finds the field until JDK 20: six u2 for each field (oops/fieldInfo.hpp). */
 static int find_in_table(const struct jvm_objects *objects, uint64_t class, uint64_t pool,
 			 const struct wanted *wanted, uint32_t *ret_offset)
 {
@@ -137,7 +137,7 @@ static int find_in_table(const struct jvm_objects *objects, uint64_t class, uint
 	return rc < 0 ? rc : rc ? 0 : -ENOENT;
 }
 
-/* The flags of a field that have a number of their own in the stream (oops/fieldInfo.hpp). */
+/* Returns the flags of a field that are followed by a number in the stream (oops/fieldInfo.hpp). */
 static uint32_t flags_with_number(const struct jvm_vm *vm)
 {
 	static const char *const names[] = { "initialized", "generic", "contended", "flat",
@@ -167,7 +167,7 @@ static struct field next_field(struct jvm_stream *stream, uint32_t with_number)
 	return field;
 }
 
-/* Every field was read: a byte of 0 follows, or from JDK 25 on nothing. */
+/* Returns true if the stream ends here: a byte of 0 follows, or from JDK 25 on nothing. */
 static bool stream__is_over(struct jvm_stream *stream)
 {
 	if (stream->failed)
@@ -175,8 +175,9 @@ static bool stream__is_over(struct jvm_stream *stream)
 	return stream->at == stream->size || !jvm_stream__byte(stream);
 }
 
-/* JDK 21 on: numbers of differing lengths. Fields that HotSpot adds come last. A stream of another
- * form does not end where its numbers of fields say. */
+/* Finds the field from JDK 21 on, in a stream of numbers of variable length. Fields that HotSpot
+ * adds come last. A stream of another format does not end after the number of fields at its
+ * start. */
 static int find_in_stream(const struct jvm_objects *objects, uint64_t class, uint64_t pool,
 			  const struct wanted *wanted, uint32_t *ret_offset)
 {

@@ -8,7 +8,7 @@
 #include "core/base/util.h"
 
 #define FLAGS_MAX  8192 /* HotSpot has 500 to 1500 */
-#define FLAG_BYTES 256	/* of one JVMFlag, at most */
+#define FLAG_BYTES 256	/* limit for one JVMFlag */
 #define NAME_BYTES 64
 
 /* JVMFlag, runtime/flags/jvmFlag.hpp; Flag, runtime/globals.hpp, in JDK 8 */
@@ -41,7 +41,7 @@ static int read_layout(const struct jvm_vm *vm, struct layout *ret)
 	return 0;
 }
 
-/* Address of the flag's value. */
+/* Finds the address of the flag's value. */
 static int find(const struct jvm_vm *vm, const struct layout *layout, const char *table,
 		const char *name, uint64_t *ret_address)
 {

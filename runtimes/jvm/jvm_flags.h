@@ -6,8 +6,8 @@
 
 #include "runtimes/jvm/jvm_vm.h"
 
-/* Whether a boolean option (-XX:+NAME) is in force in a JVM, wherever it was set: read from its
- * memory. -ENOENT: this version has none of that name; -EFAULT; -EBADMSG; -ENOMEM. */
+/* Reads from the JVM's memory if a boolean option (-XX:+NAME) is in force, wherever it was set.
+ * Returns 0, -ENOENT if this version has no option of that name, -EFAULT, -EBADMSG or -ENOMEM. */
 int jvm_flags__bool(const struct jvm_vm *vm, const char *name, bool *ret);
 
 #endif

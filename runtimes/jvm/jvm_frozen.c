@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* oops/stackChunkOop.hpp, runtime/stackChunkFrameStream.inline.hpp and, of cpu/x86,
- * stackChunkFrameStream_x86.inline.hpp and frame_x86.hpp: frames lie there as on a stack, but that
- * a chunk may move, so that what is an address in an interpreted frame is a distance, in words. */
+/* Sources: oops/stackChunkOop.hpp, runtime/stackChunkFrameStream.inline.hpp and, in cpu/x86,
+ * stackChunkFrameStream_x86.inline.hpp and frame_x86.hpp. Frames lie in a chunk as on a stack.
+ * Since a chunk may move, an address in an interpreted frame is stored as a distance in words. */
 #include "runtimes/jvm/jvm_frozen.h"
 
 #include <errno.h>
@@ -16,15 +16,15 @@
 #define CHUNKS_MAX   1024
 #define WORDS_MAX    (1U << 17) /* a megabyte of stack */
 #define WORD	     8
-/* What the unwinder reads ahead, or behind, is there. */
+/* Words of 0 around the frames, since the unwinder reads ahead and behind. */
 #define WORDS_BEFORE 8
 #define WORDS_BEHIND 64
 
-/* Of an interpreted frame, from its rbp; in distances from there but for the last two. */
+/* Words of an interpreted frame, as distances from its rbp. The first two hold such distances. */
 #define SENDER_SP (-1)
 #define LOCALS	  (-7)
-#define RETURN	  1 /* address */
-#define LINK	  2 /* words that every frame ends with: the caller's rbp, the return address */
+#define RETURN	  1 /* return address */
+#define LINK	  2 /* words at the end of every frame: the caller's rbp, the return address */
 
 int jvm_chunks__find(const struct jvm_objects *objects, struct jvm_chunks *ret)
 {
@@ -54,7 +54,7 @@ int jvm_chunks__find(const struct jvm_objects *objects, struct jvm_chunks *ret)
 		rc = jvm_vm__read(objects->vm, class.address + at, &layout, sizeof(layout));
 	if (rc)
 		return rc == -ENOENT ? -ENOTSUP : rc;
-	ret->stack = layout & ~(WORD - 1); /* of an instance: its size, and a flag */
+	ret->stack = layout & ~(WORD - 1); /* for an instance, its size and a flag */
 	return 0;
 }
 
@@ -62,11 +62,11 @@ int jvm_chunks__find(const struct jvm_objects *objects, struct jvm_chunks *ret)
 
 struct chunk {
 	const struct jvm_vm *vm;
-	uint64_t *words;  /* of its stack, owned */
-	uint32_t sp, end; /* its frames; `end`: as in struct jvm_chunks */
+	uint64_t *words;  /* the chunk's stack; owned */
+	uint32_t sp, end; /* range of the frames; `end`: as `bottom` in struct jvm_chunks */
 	uint32_t size;
 	uint64_t pc;
-	uint64_t start; /* where its words are put: as if at this address */
+	uint64_t start; /* address of the words in the copied stack */
 };
 
 static int chunk__read(const struct jvm_chunks *chunks, uint64_t at, struct chunk *ret)
@@ -86,7 +86,7 @@ static int chunk__read(const struct jvm_chunks *chunks, uint64_t at, struct chun
 	if (ret->size > WORDS_MAX || ret->end > ret->size)
 		return -EBADMSG;
 	if (ret->sp >= ret->end)
-		return 0; /* it is empty */
+		return 0; /* no frames */
 	if (ret->sp < LINK)
 		return -EBADMSG;
 	ret->words = calloc(ret->size + 1, sizeof(*ret->words));
@@ -108,7 +108,7 @@ static uint64_t address_in(const struct chunk *chunk, uint64_t i)
 	return chunk->start + i * WORD;
 }
 
-/* rbp of the interpreted frame whose stack pointer is `sp`; 0: what is there is none. */
+/* Returns rbp of the interpreted frame whose stack pointer is `sp`, as an index; 0: invalid. */
 static uint64_t frame_pointer(const struct chunk *chunk, uint64_t sp)
 {
 	uint64_t fp = sp - LINK + chunk->words[sp - LINK];
@@ -116,7 +116,7 @@ static uint64_t frame_pointer(const struct chunk *chunk, uint64_t sp)
 	return fp >= sp && fp >= -LOCALS && fp < chunk->size - RETURN ? fp : 0;
 }
 
-/* Words of the frames of the code at `pc`; 0: it is none that has frames of one size. */
+/* Returns the frame size of the code at `pc`, in words; 0: its frames have no fixed size. */
 static uint32_t frame_size(const struct chunk *chunk, uint64_t pc)
 {
 	const struct jvm_offsets *offsets = &jvm_vm__rec(chunk->vm)->offsets;
@@ -129,8 +129,8 @@ static uint32_t frame_size(const struct chunk *chunk, uint64_t pc)
 	return size >= LINK ? size : 0;
 }
 
-/* From the innermost frame to the outermost: makes addresses of what is none. `ret_end`: behind the
- * outermost frame's return address. -EBADMSG. */
+/* Replaces distances by addresses, from the innermost frame to the outermost. `ret_end` is the
+ * index after the outermost frame's return address. Returns 0 or -EBADMSG. */
 static int chunk__settle(struct chunk *chunk, uint64_t *ret_end, uint64_t **ret_sender_sp)
 {
 	uint64_t sp = chunk->sp, unextended = sp, pc = chunk->pc, fp, *words = chunk->words;
@@ -177,8 +177,8 @@ static int add(struct jvm_frozen *frozen, const uint64_t *words, size_t n)
 	return 0;
 }
 
-/* Puts its frames behind those that are there. `sender_sp`: what the outermost of these has to be
- * told, as it is interpreted; updated. */
+/* Appends the frames of a chunk. `last_sender_sp` is the index of the word for the sender's
+ * stack pointer if the outermost frame so far is interpreted, else 0; updated. */
 static int add_chunk(struct jvm_frozen *frozen, struct chunk *chunk, uint64_t *last_sender_sp)
 {
 	uint64_t behind = STACK + frozen->n * WORD, end, fp, *sender_sp;
@@ -189,7 +189,7 @@ static int add_chunk(struct jvm_frozen *frozen, struct chunk *chunk, uint64_t *l
 	if (rc)
 		return rc;
 	fp = chunk->words[chunk->sp - LINK];
-	if (frozen->pc) { /* the frames before return to it */
+	if (frozen->pc) { /* the frames so far return to this chunk */
 		frozen->words[frozen->n - LINK].word = fp;
 		frozen->words[frozen->n - 1].word = chunk->pc;
 		if (*last_sender_sp)
@@ -204,8 +204,9 @@ static int add_chunk(struct jvm_frozen *frozen, struct chunk *chunk, uint64_t *l
 	return add(frozen, chunk->words + chunk->sp, end - chunk->sp);
 }
 
-/* What the outermost frame returns to is set when it is thawed, and may be anything until then.
- * This is where code may be (bpf/jvm_frames.bpf.h looks for that) and none is. */
+/* Returns an address in the code cache that has no code (bpf/jvm_frames.bpf.h checks for that).
+ * The outermost frame's return address is set when the frame is thawed, and may be anything
+ * until then. */
 static uint64_t nowhere(const struct jvm_vm *vm)
 {
 	return jvm_vm__rec(vm)->heaps[0].high - 16;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "runtimes/jvm/jvm_idle.h"
 
-/* What threads of the VM are called: Java ones by their whole name, others, and where that was not
- * read, as far as the kernel keeps it: 15 bytes. */
+/* A thread of the VM by its name. Java threads have their whole name. Others, and Java threads
+ * whose name was not read, have the 15 bytes that the kernel stores. */
 #define SERVICE(name, where)                                                               \
 	{                                                                                  \
 		.thread = name, .image = "libjvm.so", .source = "src/hotspot/share/" where \
 	}
 
-/* How the class library waits: java.util.concurrent's own code, down to the VM's parking. */
+/* Functions in which the class library waits: java.util.concurrent's own code, down to the VM's
+ * parking. */
 #define PARKS                                                                          \
 	"@(java.util.concurrent.*|jdk.internal.misc.Unsafe.park|sun.misc.Unsafe.park|" \
 	"java.lang.Object.wait*)"

@@ -4,8 +4,8 @@
 
 #include "runtimes/idle.h"
 
-/* Waits of Java programs, and of HotSpot's own threads, that mean nothing: what `idle` of its
- * struct runtime is. */
+/* Waits of Java programs, and of HotSpot's own threads, that mean nothing; the `idle` of struct
+ * runtime. */
 extern const struct idle_rule jvm_idle[];
 
 #endif

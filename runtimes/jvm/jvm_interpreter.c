@@ -12,14 +12,15 @@
 
 #define CODE_BYTES_MAX (1 << 20) /* 75 to 260 KB in JDK 8 to 28 */
 #define WORD_BYTES     8
-#define FRAME_WORDS    16 /* of an interpreted frame below rbp, at most */
+#define FRAME_WORDS    16 /* limit for an interpreted frame below rbp */
 
-/* Loads of the bytecode's address: 250 to 610 in JDK 8 to 28, of r13 from elsewhere 2 at most. */
+/* Loads of r13: 250 to 610 load the bytecode's address in JDK 8 to 28, at most 2 load another
+ * word. */
 #define LOADS_MIN   32
-#define LOADS_RATIO 8 /* to the next frequent one */
+#define LOADS_RATIO 8 /* to the next most frequent one */
 
 #define SKIPPED_MAX 8 /* instructions between the pushes of a frame; 3 in JDK 25 */
-#define METHOD_PUSH 3 /* the place of the Method among them: sender sp, last sp, Method */
+#define METHOD_PUSH 3 /* the position of the Method among them: sender sp, last sp, Method */
 
 /* Instructions, as their bytes */
 static const uint8_t LOAD_R13[] = { 0x4c, 0x8b, 0x6d };		       /* mov r13, [rbp + ib] */
@@ -32,8 +33,8 @@ static const uint8_t ENTER[] = { 0x55, 0x48, 0x8b, 0xec, 0x41, 0x55 }; /* ...; p
 #define LEA	 0x8d
 #define MOD_8	 1 /* [register + ib] */
 
-/* Returns how long the instruction is that moves or computes a register, as `[register + ib]`
- * tells; 0: it is another. */
+/* Returns the length of an instruction that loads a register from `[register + ib]`, or computes
+ * that address; 0: another instruction. */
 static size_t move__bytes(const uint8_t *code, size_t n)
 {
 	bool has_sib;
@@ -45,7 +46,7 @@ static size_t move__bytes(const uint8_t *code, size_t n)
 	return 4 + has_sib;
 }
 
-/* Does the frame that begins at ENTER have its Method where it is looked for? */
+/* Returns true if the frame that begins at ENTER has its Method in the expected position. */
 static bool frame__is_known(const uint8_t *code, size_t n)
 {
 	size_t at = sizeof(ENTER), pushes = 1, bytes;
@@ -75,7 +76,8 @@ static bool has_known_frame(const uint8_t *code, size_t n)
 	return false;
 }
 
-/* The place that r13 is loaded from most often, in words below rbp. 0: none stands out. */
+/* Returns the place from which r13 is loaded most often, in words below rbp. 0: no place stands
+ * out. */
 static uint32_t find_bcp(const uint8_t *code, size_t n)
 {
 	const uint8_t *at = code;

@@ -12,12 +12,14 @@
  * InterpreterMacroAssembler::restore_bcp loads the bytecode's address (templateInterpreter_x86.cpp,
  * interp_masm_x86.cpp). */
 
-/* Sets *@ret_bcp_words to what struct jvm_proc_rec has as bcp_words, by the @n bytes of machine
- * @code of an interpreter. -ENOTSUP: the frames are not those that bpf/jvm_frames.bpf.h reads. */
+/* Reads *@ret_bcp_words, which becomes bcp_words of struct jvm_proc_rec, from the @n bytes of
+ * machine @code of an interpreter. Returns 0, or -ENOTSUP if bpf/jvm_frames.bpf.h does not
+ * support the layout of the frames. */
 int jvm_interpreter__read(const uint8_t *code, size_t n, uint32_t *ret_bcp_words);
 
-/* As jvm_interpreter__read(), for a JVM whose record has the interpreter's place. A recorded
- * process lacks that code, so there the version decides. -EFAULT, -ESRCH, -ENOMEM. */
+/* As jvm_interpreter__read(), for a JVM whose record has the interpreter's address. A recorded
+ * process lacks that machine code, so that its version decides. Returns 0, -ENOTSUP, -EFAULT,
+ * -ESRCH or -ENOMEM. */
 int jvm_interpreter__find(const struct jvm_vm *vm, uint32_t *ret_bcp_words);
 
 #endif

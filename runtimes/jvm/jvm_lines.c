@@ -6,10 +6,10 @@
 
 #define TABLE_END  0
 #define TABLE_LONG 0xff	  /* two numbers follow */
-#define LINE_BITS  3	  /* of a byte with both steps */
-#define U2_MAX	   0xffff /* of bytecodes, lines and the table's entries, in class files */
+#define LINE_BITS  3	  /* bits for the line in a byte with both steps */
+#define U2_MAX	   0xffff /* limit of bytecodes, lines and entries in class files */
 
-/* 1, 0 at the end of the table, or -EBADMSG. */
+/* Advances @at to the next entry. Returns 1, 0 at the end of the table, or -EBADMSG. */
 static int next_line(struct jvm_stream *stream, struct jvm_line *at)
 {
 	uint8_t byte = jvm_stream__byte(stream);
@@ -54,7 +54,7 @@ int jvm_lines__decode(struct jvm_stream *stream, struct jvm_method_lines **ret)
 	return 0;
 }
 
-/* As Method::line_number_from_bci does: entries need not be sorted. */
+/* As Method::line_number_from_bci: entries need not be sorted. */
 uint32_t jvm_lines__find(const struct jvm_method_lines *lines, uint32_t bci)
 {
 	const struct jvm_line *best = NULL;

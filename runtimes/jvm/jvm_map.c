@@ -20,7 +20,7 @@ struct asked {
 };
 
 struct jvm_map {
-	struct asked *asked; /* under way */
+	struct asked *asked; /* pending requests */
 };
 
 struct jvm_map *jvm_map__new(void)
@@ -84,7 +84,7 @@ int jvm_map__asked(struct jvm_map *map, uint32_t pid, unsigned timeout_ms, struc
 	rc = jvm_attach__finish(asked->attach, err);
 	*at = asked->next;
 	asked__free(asked);
-	return rc == -EAGAIN ? -EBUSY : rc; /* it was starting: to be asked again */
+	return rc == -EAGAIN ? -EBUSY : rc; /* the JVM was starting; the caller may retry */
 }
 
 bool jvm_map__label(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
@@ -94,7 +94,7 @@ bool jvm_map__label(const char *symbol, char *buf, size_t size, struct runtime_l
 
 	while (start && symbol[start - 1] != ' ')
 		start--;
-	if (!symbol[n] || start == n) { /* "StubRoutines (1)" is no method */
+	if (!symbol[n] || start == n) { /* "StubRoutines (1)" is not a method */
 		start = 0;
 		n = strlen(symbol);
 	}

@@ -15,11 +15,11 @@
 #include "runtimes/jvm/jvm_names.h"
 #include "runtimes/jvm/jvm_symbols.h"
 
-#define CONST_METHOD_BYTES 128		 /* of its fields, at most; 56 in JDK 21 */
-#define METHOD_BYTES_MAX   (1024 * 1024) /* of a ConstMethod with all that follows it */
+#define CONST_METHOD_BYTES 128		 /* bytes of its fields, at most; 56 in JDK 21 */
+#define METHOD_BYTES_MAX   (1024 * 1024) /* bytes of a ConstMethod with all that follows it */
 #define WORD_BYTES	   8
 
-/* Offsets, in Method, ConstMethod, ConstantPool, Klass. */
+/* Offsets in Method, ConstMethod, ConstantPool and Klass. */
 struct layout {
 	uint64_t const_method;
 	uint64_t constants, const_method_words, flags, code_size, name_index;
@@ -30,7 +30,7 @@ struct layout {
 	int64_t flag_lines;
 };
 
-/* What tells a Method from another one that is at the same address later. */
+/* The values that distinguish a Method from a later one at the same address. */
 struct identity {
 	uint64_t const_method, constants, holder, class_name;
 	uint32_t const_method_words;
@@ -42,7 +42,7 @@ struct entry {
 	struct jvm_method method;
 	char *name;
 	struct jvm_method_lines *lines;
-	size_t kept; /* bytes, of the allowance */
+	size_t kept; /* bytes charged to the allowance */
 };
 
 struct jvm_methods {
@@ -66,7 +66,7 @@ struct wanted {
 
 static int find_flags(const struct jvm_vm *vm, struct layout *layout)
 {
-	/* JDK 21 made a class of them. */
+	/* JDK 21 made a class of the flags. */
 	if (jvm_vm__field(vm, "ConstMethod", "_flags", &layout->flags) == 0)
 		return jvm_vm__constant(vm, "ConstMethod::_has_linenumber_table",
 					&layout->flag_lines);
@@ -173,7 +173,7 @@ static uint64_t load(const uint8_t *bytes, uint64_t offset, size_t size)
 	return value;
 }
 
-/* Also reads the bits that tell what follows the bytecodes. */
+/* Also reads the flags that describe the data after the bytecodes. */
 static int read_identity(const struct jvm_methods *methods, uint64_t method, struct identity *ret,
 			 uint32_t *ret_flags)
 {
@@ -226,7 +226,7 @@ static int entry__read_name(struct entry *entry, const struct jvm_methods *metho
 	return rc;
 }
 
-/* Leaves it NULL where there is none. */
+/* Reads the name of the source file; it remains NULL if the class has none. */
 static int entry__read_file(struct entry *entry, const struct jvm_methods *methods)
 {
 	const struct layout *layout = &methods->layout;
@@ -294,8 +294,9 @@ static int entry__new(const struct jvm_methods *methods, const struct identity *
 		return -ENOMEM;
 	entry->identity = *identity;
 	rc = entry__read_name(entry, methods);
-	/* Without these a method is still good: HotSpot's own ones (MethodHandle.linkToStatic) have
-	 * a file's index that is not of their constant pool. */
+	/* A method is usable without file and lines: HotSpot's own methods
+	 * (MethodHandle.linkToStatic) have a file's index that is not one of their constant
+	 * pool. */
 	if (!rc && entry__read_file(entry, methods) == -ENOMEM)
 		rc = -ENOMEM;
 	if (!rc && flags & methods->layout.flag_lines &&
@@ -319,7 +320,7 @@ static struct entry *add_entry(struct jvm_methods *methods, uint64_t method,
 	if (array__reserve(&methods->list, &methods->cap, methods->n + 1, sizeof(*methods->list)) ||
 	    entry__new(methods, identity, flags, &entry))
 		return NULL;
-	/* The JVM runs: what was read is the method's only if it is still there. */
+	/* The JVM runs, so the entry is the method's only if the method is still there. */
 	if (read_identity(methods, method, &after, &flags) || !identity__equal(identity, &after)) {
 		entry__free(methods, entry);
 		return NULL;

@@ -7,40 +7,40 @@
 #include "runtimes/common/allowance.h"
 #include "runtimes/jvm/jvm_vm.h"
 
-/* Java methods by their Method structure, as read from the JVM when they are first asked for: a
- * class may be unloaded later, and the process may end. One per JVM. */
+/* Java methods by their Method structure. A method is read from the JVM at the first request and
+ * then cached, since its class may be unloaded later. One per JVM. */
 struct jvm_methods;
 
 struct jvm_method {
-	/* "pkg.Class.method"; never NULL. Hidden classes go without the address in their name,
-	 * which differs from run to run: "W$$Lambda.run". */
+	/* "pkg.Class.method"; never NULL. Names of hidden classes lack their address, which
+	 * differs from run to run: "W$$Lambda.run". */
 	const char *name;
-	const char *file; /* the class's SourceFile; NULL: not known */
-	/* private: line table and what else is needed */
+	const char *file; /* the class's SourceFile; NULL: unknown */
+	/* private: the line table */
 	const struct jvm_method_lines *lines;
 };
 
-/* `vm` is borrowed. -ENOTSUP: its tables do not tell what a Method is made of; -ENOMEM. */
+/* `vm` is borrowed. Returns 0, -ENOTSUP if its tables lack the layout of a Method, or -ENOMEM. */
 int jvm_methods__new(const struct jvm_vm *vm, struct jvm_methods **ret);
 void jvm_methods__free(struct jvm_methods *methods); /* NULL is fine */
 
-/* Limits what is kept of methods and of code that was compiled from them. `allowance` is borrowed
- * until jvm_methods__free, and must have everything that was kept by then. */
+/* Limits the bytes cached for methods and for machine code compiled from them. `allowance` is
+ * borrowed until jvm_methods__free, which returns all cached bytes to it. */
 void jvm_methods__limit(struct jvm_methods *methods, struct allowance *allowance);
 struct allowance *jvm_methods__allowance(const struct jvm_methods *methods); /* NULL: no limit */
 
-/* As jvm_methods__get(), but NULL unless its ConstMethod is at @const_method, as it was when the
- * method was sampled, and stays there while the method is read: the memory of a method that was
- * redefined serves another one. */
+/* As jvm_methods__get(), but returns NULL unless the method's ConstMethod is at @const_method.
+ * It was there when the method was sampled, and must stay there while the method is read: the
+ * memory of a redefined method is reused for another one. */
 const struct jvm_method *jvm_methods__get_sampled(struct jvm_methods *methods, uint64_t method,
 						  uint64_t const_method);
 
-/* The method whose Method structure is at `method` now. It is read again if it is not the one that
- * is known (the memory was used for another one); what is known serves where nothing can be read
- * any more. Valid until jvm_methods__free. NULL: not readable, or it makes no sense. */
+/* Returns the method whose Method structure is at `method` now. The cached method is replaced if
+ * the memory has been reused for another one, and serves if the memory is no longer readable.
+ * Valid until jvm_methods__free. NULL: unreadable or invalid. */
 const struct jvm_method *jvm_methods__get(struct jvm_methods *methods, uint64_t method);
 
-/* Source line of a bytecode index, 0: unknown. `method` may be NULL. */
+/* Returns the source line of a bytecode index; 0: unknown. `method` may be NULL. */
 uint32_t jvm_method__line(const struct jvm_method *method, uint32_t bci);
 
 #endif

@@ -49,7 +49,7 @@ static const char *primitive(char letter)
 	return found ? names[found - letters] : NULL;
 }
 
-/* Writes the type that begins there. The place behind it; NULL: there is none. */
+/* Writes the type that begins at @at. Returns the place after it; NULL: no type. */
 static const char *write_type(FILE *out, const char *at)
 {
 	size_t dimensions = strspn(at, "["), len;

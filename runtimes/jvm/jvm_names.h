@@ -2,14 +2,14 @@
 #ifndef BRAID_JVM_NAMES_H
 #define BRAID_JVM_NAMES_H
 
-/* Java's names as class files have them, for people. Owned; NULL: out of memory. */
+/* Readable forms of the names in class files. Results are owned; NULL: out of memory. */
 
-/* "java/lang/String", "length": "java.lang.String.length". Hidden classes go without the address in
- * their name. `class_name` is changed. */
+/* Returns "java.lang.String.length" for "java/lang/String", "length". Names of hidden classes
+ * lose their address. `class_name` is modified. */
 char *jvm_name__method(char *class_name, const char *method_name);
 
-/* "(I[Ljava/lang/String;)V": "(int, java.lang.String[]): void". What is no signature, or was cut,
- * stays as it is. */
+/* Returns "(int, java.lang.String[]): void" for "(I[Ljava/lang/String;)V". A text that is
+ * truncated, or not a signature, is returned unchanged. */
 char *jvm_name__signature(const char *descriptor);
 
 #endif

@@ -10,35 +10,35 @@
 #include "runtimes/jvm/jvm_scopes.h"
 #include "runtimes/jvm/jvm_stream.h"
 
-#define NMETHOD_BYTES  512 /* of its fields, at most; 352 in JDK 17 */
+#define NMETHOD_BYTES  512 /* bytes of its fields, at most; 352 in JDK 17 */
 #define PART_BYTES_MAX (4 * 1024 * 1024)
 #define PC_DESC_BYTES  64   /* at most; 16 in JDK 8 to 28 */
-#define INVOCATION_BCI (-1) /* of an nmethod that is no OSR one */
+#define INVOCATION_BCI (-1) /* entry of an nmethod without on-stack replacement */
 
 struct jvm_nmethod {
 	const struct jvm_vm *vm;
 	struct jvm_methods *methods;
 	const struct jvm_method *root;
-	uint32_t frame_complete; /* bytes of code before the frame is there */
-	uint32_t stubs;		 /* bytes of code before its stubs */
+	uint32_t frame_complete; /* bytes of machine code before the frame is complete */
+	uint32_t stubs;		 /* bytes of machine code before its stubs */
 	uint32_t entry_bci;
 	struct jvm_scopes scopes;
 	struct metadata {
 		uint64_t address; /* Method * among others */
 		const struct jvm_method *method;
-		bool is_known; /* has been looked up */
+		bool is_known; /* `method` has been looked up */
 	} * metadata;
 	size_t n_metadata;
-	size_t kept; /* bytes, of the methods' allowance */
+	size_t kept; /* bytes charged to the methods' allowance */
 };
 
-/* An nmethod as it is in memory, with the block before it. */
+/* A copy of an nmethod, with the block header before it. */
 struct image {
 	const struct jvm_vm *vm;
-	uint64_t address; /* of the nmethod */
+	uint64_t address; /* address of the nmethod */
 	uint64_t bytes_before, size;
 	uint8_t bytes[NMETHOD_BYTES];
-	bool lacks; /* a field that was asked for is not known or not in it */
+	bool lacks; /* a requested field is unknown, or not in the copy */
 };
 
 struct part {
@@ -64,7 +64,7 @@ static int image__read(struct image *image)
 			  image->size);
 	if (rc)
 		return rc;
-	return image->bytes[used] ? 0 : -ENOENT; /* it has been freed */
+	return image->bytes[used] ? 0 : -ENOENT; /* the nmethod has been freed */
 }
 
 static uint64_t image__load(const struct image *image, uint64_t offset, size_t size)
@@ -77,7 +77,7 @@ static uint64_t image__load(const struct image *image, uint64_t offset, size_t s
 	return value;
 }
 
-/* A pointer, or a number of any size that is not negative. */
+/* Returns the value of a field: a pointer, or a non-negative number of any size. */
 static uint64_t image__field(struct image *image, const char *type, const char *field)
 {
 	uint64_t offset, size;
@@ -98,7 +98,8 @@ static bool image__has(const struct image *image, const char *type, const char *
 	return jvm_vm__field(image->vm, type, field, &offset) == 0;
 }
 
-/* Until JDK 22 all parts follow the code. JDK 9 to 22 have one of them by its address. */
+/* Finds the parts until JDK 22, where all of them follow the machine code. JDK 9 to 22 have the
+ * address of one part. */
 static void find_parts_behind(struct image *image, struct part *pcs, struct part *data,
 			      struct part *metadata)
 {
@@ -114,7 +115,8 @@ static void find_parts_behind(struct image *image, struct part *pcs, struct part
 	metadata->end = data->start;
 }
 
-/* JDK 23 moved what does not change out of the code cache, JDK 25 the rest. */
+/* Finds the parts from JDK 23 on. JDK 23 moved immutable data out of the code cache, and JDK 25
+ * moved the rest. */
 static void find_parts_apart(struct image *image, struct part *pcs, struct part *data,
 			     struct part *metadata)
 {
@@ -241,7 +243,8 @@ static uint32_t frame_complete(const struct image *image)
 	return max_of(value, 0);
 }
 
-/* Exception handlers and the like, which belong to no place in the source. */
+/* Returns the offset of the stubs in the machine code; UINT32_MAX: no stubs. These are exception
+ * handlers and similar code without a place in the source. */
 static uint32_t stubs_begin(struct image *image)
 {
 	const struct jvm_offsets *offsets = &jvm_vm__rec(image->vm)->offsets;
@@ -265,7 +268,8 @@ static void drop_parts(struct jvm_nmethod *nmethod)
 	nmethod->scopes.n_pcs = nmethod->scopes.size = nmethod->n_metadata = 0;
 }
 
-/* Without its parts, code is known as its method's, at no line. */
+/* Charges the parts to the allowance, or drops them. Without its parts, machine code resolves to
+ * its method, at no line. */
 static void keep(struct jvm_nmethod *nmethod)
 {
 	size_t bytes = nmethod->scopes.n_pcs * sizeof(*nmethod->scopes.pcs) + nmethod->scopes.size +
@@ -301,7 +305,7 @@ int jvm_nmethod__open(const struct jvm_vm *vm, uint64_t address, uint32_t compil
 	method = image__load(&image, offsets->nmethod_method, 8);
 	nmethod->root = jvm_methods__get(methods, method);
 	rc = nmethod->root ? nmethod__copy(nmethod, &image) : -EBADMSG;
-	/* It may have been freed meanwhile, and the memory used for another one. */
+	/* The nmethod may have been freed in between, and its memory reused for another one. */
 	if (!rc)
 		rc = image__read(&image);
 	if (!rc && (image__load(&image, offsets->nmethod_compile_id, 4) != compile_id ||
@@ -325,7 +329,7 @@ void jvm_nmethod__free(struct jvm_nmethod *nmethod)
 	free(nmethod);
 }
 
-/* --- answers --- */
+/* --- queries --- */
 
 const struct jvm_method *jvm_nmethod__method(const struct jvm_nmethod *nmethod)
 {

@@ -10,14 +10,14 @@
 #include "runtimes/common/code_text.h"
 #include "runtimes/jvm/jvm_flags.h"
 
-#define STRING_CHARS_MAX 256 /* that are read */
-#define CHECKS		 3   /* of each object that shows the shapes: objects move */
+#define STRING_CHARS_MAX 256 /* characters that are read */
+#define CHECKS		 3   /* for each object that proves the shapes, since objects move */
 
 /* oops/markWord.hpp, JDK 24 on */
 #define MARK_CLASS_SHIFT 42
 #define MARK_BYTES	 8
 
-/* Since which JDK the elements of an array begin right behind its length (JDK-8139457). */
+/* The first JDK in which the elements of an array begin directly after its length (JDK-8139457). */
 #define ELEMENTS_UNALIGNED 23
 
 static int read_static(const struct jvm_vm *vm, const char *type, const char *field, void *ret,
@@ -29,7 +29,7 @@ static int read_static(const struct jvm_vm *vm, const char *type, const char *fi
 	return rc ? -ENOTSUP : jvm_vm__read(vm, address, ret, size);
 }
 
-/* An option that a JVM does not have is not in force. */
+/* Reads a boolean option. An option that a JVM does not have is not in force. */
 static int read_flag(const struct jvm_vm *vm, const char *name, bool *ret)
 {
 	int rc = jvm_flags__bool(vm, name, ret);
@@ -56,8 +56,8 @@ int jvm_objects__class(const struct jvm_vm *vm, const char *name, uint64_t *ret)
 
 /* --- references --- */
 
-/* The address that compressed ones are distances from, and their shift: a class of its own has
- * them, by one of two names, or until JDK 12 Universe. */
+/* Finds the base address of compressed references, and their shift. A separate class has them,
+ * by one of two names; until JDK 12, Universe has them. */
 static int find_base(const struct jvm_vm *vm, const char *type, const char *older,
 		     uint64_t *ret_base, uint32_t *ret_shift)
 {
@@ -75,8 +75,8 @@ static int find_base(const struct jvm_vm *vm, const char *type, const char *olde
 	return rc;
 }
 
-/* The generational ZGC's references have their address above the bits that it wants; the older
- * one's are addresses as they are. */
+/* The references of the generational ZGC have their address above the color bits. Those of the
+ * older ZGC are plain addresses. */
 int jvm_objects__color_bits(const struct jvm_vm *vm, uint32_t *ret)
 {
 	uint64_t globals, shift_at, at, shift;
@@ -97,7 +97,8 @@ int jvm_objects__color_bits(const struct jvm_vm *vm, uint32_t *ret)
 	return rc;
 }
 
-/* JDK 27 has no other headers, and no option for them. */
+/* Finds if an object's header has its class as 32 bits. JDK 27 has no other headers, and no
+ * option for them. */
 static int find_class_shape(const struct jvm_vm *vm, bool *ret_narrow)
 {
 	uint64_t at;
@@ -156,9 +157,10 @@ static int find_string(struct jvm_objects *objects)
 	return rc ? rc : jvm_objects__field(objects, class, "coder", "B", &objects->string_coder);
 }
 
-/* If the class of a java.lang.Class is Class, headers and references are what they are taken for.
- * The collector may move any of these objects meanwhile. ZGC leaves references to where they were:
- * then nothing can be checked, and what is no String by its class is no name. */
+/* Checks that the class of a java.lang.Class is Class, which proves the layout of headers and
+ * references. The collector may move any of these objects in between. ZGC leaves references to
+ * old addresses, so that nothing can be checked. A value that is not a String by its class is
+ * not used as a name. */
 static int check_shapes(const struct jvm_objects *objects)
 {
 	static const char *const names[] = { "String", "Object", "Class", "Thread", "System" };
@@ -207,7 +209,8 @@ int jvm_objects__refs(const struct jvm_objects *objects, uint64_t address, uint6
 	uint32_t narrow;
 	int rc = jvm_vm__read(objects->vm, address, ret, n * size);
 
-	for (size_t i = rc ? 0 : n; i-- > 0;) { /* what is narrow becomes wider from the end on */
+	for (size_t i = rc ? 0 : n;
+	     i-- > 0;) { /* backwards, since each reference is widened in place */
 		if (!objects->narrow_refs) {
 			ret[i] >>= objects->color_bits;
 			continue;
@@ -251,12 +254,12 @@ int jvm_objects__mirror(const struct jvm_objects *objects, uint64_t class, uint6
 	if (rc)
 		return -ENOTSUP;
 	handle = class + mirror;
-	if (!kind || strcmp(kind, "oop") != 0) /* JDK 8 has the object itself there */
+	if (!kind || strcmp(kind, "oop") != 0) /* JDK 8 has the object itself in this field */
 		rc = jvm_vm__read(objects->vm, class + mirror, &handle, sizeof(handle));
 	return rc ? rc : jvm_objects__handle(objects, handle, ret);
 }
 
-/* UTF-16 as UTF-32, with pairs of surrogates put together. Returns the number of characters. */
+/* Converts UTF-16 to UTF-32 and combines pairs of surrogates. Returns the number of characters. */
 static size_t widen(const uint16_t *from, size_t n, uint32_t *to)
 {
 	size_t n_to = 0;

@@ -18,14 +18,14 @@
 #define INLINING "Inline"
 #define VARIABLE "JAVA_TOOL_OPTIONS"
 
-/* Arguments of both: thread, then address and length of class, name, signature
+/* Arguments of both probes: thread, then address and length of class, name, signature
  * (SharedRuntime::dtrace_method_entry, src/hotspot/share/runtime/sharedRuntime.cpp). */
 #define N_ARGS 7
 
 struct jvm_probing {
 	struct probing *probing;
 	struct jvm_strings *strings;
-	bool counts; /* calls: methods of one name are not the same */
+	bool counts; /* the recording counts calls, so that overloaded methods are distinguished */
 	struct probing_known known;
 };
 
@@ -70,7 +70,7 @@ void jvm_probing__detach_all(struct jvm_probing *probing)
 
 /* --- sites --- */
 
-/* The anchor is the stack pointer of the Java code, which calls the site's function. */
+/* Sets the anchor, the stack pointer of the Java code that calls the site's function. */
 static int set_anchor(struct probing_site *site, int probe, const struct elf_file *file, void *ctx,
 		      struct err *err)
 {
@@ -106,8 +106,9 @@ static int find_sites(struct jvm_probing *probing, const struct elf_file *file, 
 
 /* --- the flag --- */
 
-/* Do its probes fire, and what is to be known about them? Where it cannot be asked they are for
- * those who ask for probes, and whether they fire will tell. */
+/* Checks the options that decide if the JVM's probes fire, and sets a note about them. If the
+ * options are unreadable, the probes are used only on explicit request; the recording then shows
+ * if they fire. */
 static int check_flags(const struct runtime_target *target, enum runtime_source source,
 		       struct runtime_probing *by, struct err *err)
 {
@@ -148,7 +149,7 @@ void jvm_probing__expect(struct jvm_probing *probing, const struct runtime_targe
 		return;
 	if (probing__attach(probing->probing, target, &probing->known.sites, &by, NULL))
 		return;
-	/* If it has no Java thread still, they will see all. */
+	/* If the JVM has no Java thread yet, the probes will see all calls. */
 	rc = jvm_vm__open(target->pid, target->bias, target->file, &vm, NULL);
 	jvm_vm__free(vm);
 	probing__seen_since(probing->probing, target->pid, rc == -EAGAIN ? 1 : now_ns());
@@ -184,8 +185,9 @@ int jvm_probing__attach(struct jvm_probing *probing, const struct runtime_target
 
 /* --- commands --- */
 
-/* JDK_JAVA_OPTIONS is read by the program `java` only, this by every JVM. Without inlining each
- * method has its own frame, and tells of its end by an exception, too. What the user says stays. */
+/* Only the program `java` reads JDK_JAVA_OPTIONS, but every JVM reads JAVA_TOOL_OPTIONS. Without
+ * inlining, each method has its own frame, and its probe also fires when an exception ends it.
+ * The user's own options are not changed. */
 void jvm_probing__prepare_command(char *const *command)
 {
 	const char *before = getenv(VARIABLE);

@@ -10,7 +10,7 @@
 /* Probes in HotSpot processes that feed their threads' shadow stacks (bpf/jvm_probes.bpf.c). */
 struct jvm_probing;
 
-/* `object` is loaded with the probe programs. */
+/* `object` has the loaded probe programs. */
 int jvm_probing__new(struct bpf_object *object, struct jvm_probing **ret, struct err *err);
 void jvm_probing__free(struct jvm_probing *probing); /* detaches; NULL is fine */
 
@@ -21,11 +21,12 @@ int jvm_probing__attach(struct jvm_probing *probing, const struct runtime_target
 void jvm_probing__detach(struct jvm_probing *probing, uint32_t pid);
 void jvm_probing__detach_all(struct jvm_probing *probing); /* NULL is fine */
 
-/* As runtime.prepare_command: by JAVA_TOOL_OPTIONS, JVMs that are started from now on get the flag
- * that their probes fire with. */
+/* As runtime.prepare_command: sets JAVA_TOOL_OPTIONS, so that JVMs started from now on have the
+ * option with which their probes fire. */
 void jvm_probing__prepare_command(char *const *command);
 
-/* As runtime.on_code and runtime.symbolize, for what the probes have told; else -ENOENT. */
+/* As runtime.on_code and runtime.symbolize, for methods reported by the probes; -ENOENT for
+ * others. */
 int jvm_probing__on_code(struct jvm_probing *probing, const struct rec_code *rec, size_t size);
 int jvm_probing__symbolize(struct jvm_probing *probing, uint64_t key, struct runtime_symbol *ret);
 

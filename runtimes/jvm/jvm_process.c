@@ -16,15 +16,16 @@
 #include "core/target/procfs.h"
 
 #define THREADS_MAX   4096
-#define OPTIONS_BYTES (256 << 10) /* of a command line or an environment */
+#define OPTIONS_BYTES (256 << 10) /* bytes of a command line or an environment */
 
-/* Names that HotSpot gives its threads, as the kernel cuts them: "Signal Dispatch", or from Java 26
- * on "Signal ..atcher". It creates the second after the first, and after it has begun to catch
- * SIGQUIT (Threads::create_vm). From Java 19 on it catches that earlier, too, but ignores it. */
+/* HotSpot's names for its threads, as the kernel truncates them: "Signal Dispatch", or from Java
+ * 26 on "Signal ..atcher". HotSpot creates the second thread after the first, and after it has
+ * begun to catch SIGQUIT (Threads::create_vm). From Java 19 on, it catches SIGQUIT earlier, but
+ * ignores it then. */
 #define DISPATCHER_PREFIX "Signal "
 #define LATER_THREAD	  "Service Thread"
 
-/* Tells what /proc/PID/status has; `ret_phase` or `ret_process` may be NULL. */
+/* Reads /proc/PID/status; `ret_phase` or `ret_process` may be NULL. */
 static int read_status(int proc_fd, struct jvm_process *ret_process, struct jvm_phase *ret_phase)
 {
 	const unsigned long long quit = 1ULL << (SIGQUIT - 1);
@@ -102,7 +103,7 @@ void jvm_process__close(struct jvm_process *process)
 	close_fd(&process->root_fd);
 }
 
-/* Adds what a thread's name tells. */
+/* Updates the phase from a thread's name. */
 static void see_thread(int task_fd, const char *tid, struct jvm_phase *phase)
 {
 	char path[32], name[32] = "";
@@ -121,7 +122,8 @@ static void see_thread(int task_fd, const char *tid, struct jvm_phase *phase)
 	phase->is_started |= !strcmp(name, LATER_THREAD);
 }
 
-/* The kernel lists threads in the order of their creation, and these come early. */
+/* Updates the phase from the threads' names. The kernel lists threads in the order of their
+ * creation, so that these threads come early. */
 static void see_threads(int proc_fd, struct jvm_phase *phase)
 {
 	int fd = openat(proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
@@ -142,7 +144,7 @@ int jvm_process__phase(const struct jvm_process *process, struct jvm_phase *ret)
 	struct jvm_phase threads = {}, phase;
 	int code;
 
-	/* In this order: if the later thread is there, SIGQUIT was caught before. */
+	/* The threads are read first: if the later thread exists, SIGQUIT was caught before. */
 	see_threads(process->proc_fd, &threads);
 	code = read_status(process->proc_fd, NULL, &phase);
 	if (code)
@@ -153,7 +155,7 @@ int jvm_process__phase(const struct jvm_process *process, struct jvm_phase *ret)
 	return 0;
 }
 
-/* Beginning of a file, followed by a NUL; owned. NULL: unreadable. */
+/* Reads the beginning of a file, with a NUL at the end; owned. NULL: unreadable. */
 static char *read_text(int proc_fd, const char *name, size_t *ret_len)
 {
 	char *text = malloc(OPTIONS_BYTES + 1);
@@ -179,7 +181,7 @@ static void see_option(const char *word, bool *disabled)
 		*disabled = false;
 }
 
-/* The options in front of the main class: what follows is not for the JVM. */
+/* Sees the JVM's options in a command line. These come before the main class. */
 static void see_command(const char *text, size_t len, bool *disabled)
 {
 	const char *word = text + strlen(text) + 1;
@@ -195,7 +197,7 @@ static void see_command(const char *text, size_t len, bool *disabled)
 	}
 }
 
-/* Takes the variable's value to pieces. */
+/* Sees the JVM's options in the variable's value. Modifies @text. */
 static void see_variable(char *text, size_t len, const char *name, bool *disabled)
 {
 	size_t name_len = strlen(name);
@@ -218,7 +220,7 @@ bool jvm_process__is_attach_disabled(const struct jvm_process *process)
 	char *variables = read_text(process->proc_fd, "environ", &variables_len);
 	bool disabled = false;
 
-	/* In the JVM's order; the last word wins. */
+	/* In the order in which the JVM reads them; the last option wins. */
 	if (variables) {
 		see_variable(variables, variables_len, "JAVA_TOOL_OPTIONS", &disabled);
 		see_variable(variables, variables_len, "JDK_JAVA_OPTIONS", &disabled);

@@ -5,7 +5,7 @@
 
 #include "runtimes/jvm/jvm_stream.h"
 
-/* Returns the index of the first place described that does not lie before @offset. */
+/* Returns the index of the first described place at or after @offset. */
 static size_t find_place(const struct jvm_scopes *scopes, int64_t offset)
 {
 	size_t low = 0, high = scopes->n_pcs;
@@ -63,6 +63,6 @@ int jvm_scopes__read(const struct jvm_scopes *scopes, uint32_t scope, struct jvm
 	bci = jvm_stream__u32(&stream);
 	if (stream.failed || ret->caller >= scope)
 		return -EBADMSG;
-	ret->bci = bci ? bci - 1 : 0; /* 0: at the method's entry (SynchronizationEntryBCI) */
+	ret->bci = bci ? bci - 1 : 0; /* 0: the method's entry (SynchronizationEntryBCI) */
 	return 0;
 }

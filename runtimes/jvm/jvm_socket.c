@@ -23,12 +23,12 @@
 #define TICK_MS	     10
 #define ARGUMENT_MAX 1024      /* AttachOperation::arg_length_max, attachListener.hpp */
 #define REPLY_MAX    (1 << 20) /* bytes read */
-#define REPLY_KEPT   512       /* bytes looked at */
+#define REPLY_KEPT   512       /* bytes evaluated */
 #define NAME_BYTES   32
 #define SOCKET_NAME  ".java_pid%u"
 #define TRIGGER_NAME ".attach_pid%u"
 
-/* What is between the JVM and us. */
+/* The state of a request. */
 struct dialog {
 	const struct jvm_request *request;
 	struct jvm_process jvm;
@@ -38,7 +38,8 @@ struct dialog {
 	struct err *err;
 };
 
-/* Until the fd is ready or a tick is over. -ECANCELED; -ETIMEDOUT: the request's time is up. */
+/* Waits until @fd is ready or @most_ms have passed. Returns 0, -ECANCELED, or -ETIMEDOUT at the
+ * request's timeout. */
 static int wait_tick(const struct jvm_request *request, int fd, short events, int most_ms)
 {
 	struct pollfd polled[] = { { .fd = request->caller_fd, .events = POLLIN | POLLRDHUP },
@@ -69,7 +70,7 @@ static int see_phase(struct dialog *dialog)
 	return 0;
 }
 
-/* A socket that the very process serves, and no other that has put one in its place. */
+/* Checks that the JVM itself serves the socket, and not a process that has replaced it. */
 static int check_peer(struct dialog *dialog, int fd, const char *name)
 {
 	struct ucred peer;
@@ -82,8 +83,9 @@ static int check_peer(struct dialog *dialog, int fd, const char *name)
 	return 0;
 }
 
-/* /tmp is anybody's: no symbolic links are followed. -ENOENT: there is no socket, or one that
- * nobody serves. */
+/* Connects to the JVM's socket. Everybody can write to /tmp, so that symbolic links are not
+ * followed. Returns an fd; -ENOENT if there is no socket, or no process serves it; or another
+ * error. */
 static int open_socket(struct dialog *dialog)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -104,7 +106,7 @@ static int open_socket(struct dialog *dialog)
 	if (fd < 0)
 		ret = err__set(dialog->err, -errno, "socket: %s", strerror(errno));
 	else if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		/* Refused: it is of a process that had this pid before. */
+		/* If refused, the socket belongs to a process that had this pid before. */
 		ret = errno == ECONNREFUSED ? -ENOENT
 		      : errno == EAGAIN	    ? -EAGAIN
 					    : refuse(dialog, name, strerror(errno));
@@ -117,7 +119,8 @@ out:
 	return ret ? ret : fd;
 }
 
-/* The file that tells the JVM that SIGQUIT means "open your socket", not "dump your threads". */
+/* Creates the file that changes the meaning of SIGQUIT for the JVM, from "dump your threads" to
+ * "open your socket". */
 static int make_trigger(struct dialog *dialog)
 {
 	char name[NAME_BYTES];
@@ -137,7 +140,7 @@ static int make_trigger(struct dialog *dialog)
 	if (fstatat(dialog->tmp_fd, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
 	    st.st_uid != dialog->jvm.uid)
 		return refuse(dialog, name, "is in the way: remove it");
-	return 0; /* another asks at this moment, or was killed when it did */
+	return 0; /* another tool sends a request now, or was killed while it did */
 }
 
 static void remove_trigger(struct dialog *dialog)
@@ -150,8 +153,9 @@ static void remove_trigger(struct dialog *dialog)
 	dialog->has_file = false;
 }
 
-/* SIGQUIT kills whoever does not expect it: only to a process that catches it, and has HotSpot's
- * thread for it. Without, as with -Xrs, its socket is there from the start, or never. */
+/* Sends SIGQUIT once. The signal kills a process that does not expect it. It is sent only to a
+ * process that catches it and has HotSpot's thread for it. Without that thread, as with -Xrs,
+ * the socket exists from the start, or never. */
 static int signal_jvm(struct dialog *dialog)
 {
 	const struct jvm_phase *phase = &dialog->phase;
@@ -197,7 +201,7 @@ static int explain_timeout(struct dialog *dialog)
 			"PID %u: the JVM is starting and takes no commands yet", pid);
 }
 
-/* A connected socket. */
+/* Returns a connected socket, or an error. */
 static int reach(struct dialog *dialog)
 {
 	int fd, ret = 0;
@@ -224,8 +228,8 @@ static int reach(struct dialog *dialog)
 	return ret == -ETIMEDOUT ? explain_timeout(dialog) : ret;
 }
 
-/* Protocol version 1, which all versions take: version, command, three arguments, each with its
- * NUL. */
+/* Sends a request of protocol version 1, which all JVMs support: version, command, three
+ * arguments, each with its NUL. */
 static int send_request(struct dialog *dialog, int fd)
 {
 	const char *command = dialog->request->command;
@@ -238,7 +242,8 @@ static int send_request(struct dialog *dialog, int fd)
 	return 0;
 }
 
-/* All of it, as its end says that the JVM is done; keeps the beginning as a string. */
+/* Reads the whole reply, whose end shows that the JVM is done. @kept is its beginning, as a
+ * string. */
 static int read_reply(struct dialog *dialog, int fd, char kept[REPLY_KEPT])
 {
 	size_t total = 0, n_kept = 0;
@@ -254,7 +259,7 @@ static int read_reply(struct dialog *dialog, int fd, char kept[REPLY_KEPT])
 				return ret;
 			continue;
 		}
-		if (n <= 0) /* an error: it has closed before it has read all */
+		if (n <= 0) /* an error: the JVM closed before it had read the whole request */
 			break;
 		memcpy(kept + n_kept, buf, min_of((size_t)n, REPLY_KEPT - 1 - n_kept));
 		n_kept = min_of(n_kept + n, (size_t)REPLY_KEPT - 1);
@@ -267,8 +272,8 @@ static int read_reply(struct dialog *dialog, int fd, char kept[REPLY_KEPT])
 	return 0;
 }
 
-/* "RESULT\n", then words. Java 25 says that all is well before it begins, and an exception later.
- */
+/* Evaluates a reply: "RESULT\n", then words. Java 25 reports success before it begins, and an
+ * exception later. */
 static int evaluate_reply(struct dialog *dialog, char *reply)
 {
 	const char *command = dialog->request->command;

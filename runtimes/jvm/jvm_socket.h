@@ -6,16 +6,17 @@
 
 #include "core/base/err.h"
 
-/* One request to a HotSpot JVM, by its attach socket. For a process of its own: it becomes the
- * JVM's user, and may block where the JVM's file system does. */
+/* One request to a HotSpot JVM, by its attach socket. It needs its own process, which becomes
+ * the JVM's user and may block in the JVM's file system. */
 struct jvm_request {
 	uint32_t pid;
 	const char *command;
-	uint64_t end_ns; /* CLOCK_MONOTONIC: gives up */
-	int caller_fd;	 /* a socket; if its other end is shut down all is called off */
+	uint64_t end_ns; /* CLOCK_MONOTONIC; timeout */
+	int caller_fd;	 /* a socket; the request is cancelled if its other end is shut down */
 };
 
-/* Result as of jvm_attach__finish; -ECANCELED: called off. Leaves nothing in the file system. */
+/* Returns the result as jvm_attach__finish does, or -ECANCELED. Leaves nothing in the file
+ * system. */
 int jvm_request__run(const struct jvm_request *request, struct err *err);
 
 #endif

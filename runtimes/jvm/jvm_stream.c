@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "runtimes/jvm/jvm_stream.h"
 
-#define HIGH_BITS    6 /* of the number in a byte that is not the last one */
+#define HIGH_BITS    6 /* bits of the number in a byte that is not the last one */
 #define FIRST_HIGH   192
 #define NUMBER_BYTES 5
 

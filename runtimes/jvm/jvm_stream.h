@@ -12,10 +12,10 @@ struct jvm_stream {
 	const uint8_t *bytes;
 	size_t size, at;
 	bool is_without_zero; /* no byte is 0, since JDK 20 */
-	bool failed;	      /* was read over its end, or is no such number; it yields 0 then */
+	bool failed; /* read beyond its end, or not such a number; all reads yield 0 then */
 };
 
-/* Since which major version no byte is 0. */
+/* The first major version without bytes of 0. */
 #define JVM_STREAM_WITHOUT_ZERO 20
 
 uint8_t jvm_stream__byte(struct jvm_stream *stream);

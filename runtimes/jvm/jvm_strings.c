@@ -14,12 +14,12 @@
 #include "runtimes/common/code_text.h"
 #include "runtimes/jvm/jvm_names.h"
 
-/* The methods of one name. */
+/* The methods with one name. */
 struct overloads {
 	UT_hash_handle hh;
 	char *name;	 /* with the class */
-	char *signature; /* of the first one */
-	bool several;	 /* others have others */
+	char *signature; /* signature of the first method */
+	bool several;	 /* other methods have other signatures */
 };
 
 struct method {
@@ -32,7 +32,7 @@ struct method {
 struct jvm_strings {
 	struct method *by_code;
 	struct overloads *by_name;
-	char *text; /* that was returned last */
+	char *text; /* the text returned last */
 };
 
 struct jvm_strings *jvm_strings__new(void)
@@ -103,13 +103,13 @@ static struct overloads *overloads__get(struct jvm_strings *strings, char *name,
 	return NULL;
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if out of memory. */
 static char *dup_text(const char *text, unsigned int kind, size_t len)
 {
 	return kind ? code_text__dup(text, CODE_TEXT_BYTES, kind, len) : strdup("[unreadable]");
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if out of memory. */
 static char *method_name(const struct rec_code *rec)
 {
 	char *class_name = dup_text(rec->file, rec->file_kind, rec->file_len);

@@ -11,14 +11,14 @@
 #include "core/elf/elf_symbols.h"
 #include "runtimes/jvm/jvm_blobs.h"
 
-#define PREFIX	   "_ZN12StubRoutines" /* of the mangled names of its static members */
+#define PREFIX	   "_ZN12StubRoutines" /* prefix of the mangled names of its static members */
 #define NAME_BYTES 64
 #define FIELDS_MAX 1024
 #define RANGES_MAX 16 /* blobs with stubs in them; JDK 25 has 4 */
 
 struct field {
 	uint64_t variable; /* address */
-	uint64_t start;	   /* where the stub begins; 0: not made yet */
+	uint64_t start;	   /* start of the stub; 0: not generated yet */
 	char name[NAME_BYTES];
 };
 
@@ -33,11 +33,11 @@ struct jvm_stubs {
 	size_t n_ranges;
 };
 
-/* --- where they are told --- */
+/* --- fields of StubRoutines --- */
 
-/* "_jint_fill" -> "jint_fill", "_fence_entry" -> "fence"; places inside of one:
- * "_jint_fill_nopush",
- * "_call_stub_return_address" -> "call_stub". 0 or -ENOMEM. */
+/* Adds a field. Its stub's name is derived from the field's: "_jint_fill" -> "jint_fill",
+ * "_fence_entry" -> "fence". A field may also be a place in a stub: "_jint_fill_nopush",
+ * "_call_stub_return_address" -> "call_stub". Returns 0 or -ENOMEM. */
 static int add_field(struct jvm_stubs *stubs, uint64_t variable, const char *name, size_t length)
 {
 	static const char *const ENDINGS[] = { "_return_address", "_entry", "_nopush" };
@@ -63,7 +63,7 @@ static int add_field(struct jvm_stubs *stubs, uint64_t variable, const char *nam
 	return 0;
 }
 
-/* The last part of a nested name, "12_fence_entryE" or "3x8612_f2i_fixupE". */
+/* Returns the last part of a nested name, "12_fence_entryE" or "3x8612_f2i_fixupE". */
 static const char *last_part(const char *mangled, size_t *ret_length)
 {
 	char *end;
@@ -157,9 +157,10 @@ void jvm_stubs__free(struct jvm_stubs *stubs)
 	free(stubs);
 }
 
-/* --- where they are --- */
+/* --- addresses of stubs --- */
 
-/* Of several names for one stub the shortest, as in "jint_arraycopy", "arrayof_jint_arraycopy". */
+/* Orders fields by the start of their stub. If a stub has several names, the shortest comes
+ * last, which field_before() returns: "jint_arraycopy", not "arrayof_jint_arraycopy". */
 static int by_start(const void *a, const void *b)
 {
 	const struct field *x = *(const struct field *const *)a;
@@ -173,7 +174,7 @@ static int by_start(const void *a, const void *b)
 	return strcmp(y->name, x->name);
 }
 
-/* Leaves what is known where nothing can be read. */
+/* Reads the starts of all stubs. The cached value of an unreadable one does not change. */
 static void read_starts(struct jvm_stubs *stubs, const struct jvm_vm *vm)
 {
 	uint64_t values[256];
@@ -182,7 +183,7 @@ static void read_starts(struct jvm_stubs *stubs, const struct jvm_vm *vm)
 	for (size_t i = 0; i < stubs->n; i += n) {
 		uint64_t first = stubs->fields[i].variable;
 
-		/* They lie side by side. */
+		/* The variables lie side by side, so that one read covers several. */
 		for (n = 1; i + n < stubs->n; n++)
 			if (stubs->fields[i + n].variable - first > sizeof(values) - 8)
 				break;
@@ -214,7 +215,8 @@ static const struct field *field_before(const struct jvm_stubs *stubs, uint64_t 
 	return low ? stubs->by_start[low - 1] : NULL;
 }
 
-/* What comes before a pc in memory may be of another blob. */
+/* Returns true if @start and @pc are in one blob: the stub before a pc in memory may be part of
+ * another blob. */
 static bool is_same_blob(struct jvm_stubs *stubs, const struct jvm_vm *vm, uint64_t start,
 			 uint64_t pc)
 {

@@ -7,7 +7,7 @@
 #include "core/base/util.h"
 #include "runtimes/common/code_text.h"
 
-#define SYMBOL_BYTES 1024 /* of a name; longer ones are cut */
+#define SYMBOL_BYTES 1024 /* limit for a name; longer ones are truncated */
 #define TAG_UTF8     1	  /* JVM_CONSTANT_Utf8 */
 #define WORD_BYTES   8
 

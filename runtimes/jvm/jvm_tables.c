@@ -10,12 +10,12 @@
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 
-#define ENTRIES_MAX  8192 /* of one table; JDK 21 has 1000 */
+#define ENTRIES_MAX  8192 /* limit for one table; JDK 21 has 1000 */
 #define ENTRY_BYTES  64	  /* at most; 48 in JDK 11 to 25 */
 #define MEMBERS_MAX  6
-#define TEXT_BYTES   256 /* of a name; longer ones are cut */
+#define TEXT_BYTES   256 /* limit for a name; longer ones are truncated */
 #define PAGE_BYTES   4096
-#define CACHED_PAGES 64 /* a power of two; the names lie all over .rodata */
+#define CACHED_PAGES 64 /* a power of two; the names are spread all over .rodata */
 
 struct number {
 	const char *name;
@@ -82,7 +82,7 @@ static int reader__copy(struct reader *reader, uint64_t address, void *to, size_
 	return 0;
 }
 
-/* NULL where the table has none (the type string of some fields). */
+/* Reads a text; NULL if the table has none (the type string of some fields). */
 static int reader__text(struct reader *reader, uint64_t address, const char **ret)
 {
 	char text[TEXT_BYTES] = "";
@@ -104,7 +104,7 @@ static int reader__text(struct reader *reader, uint64_t address, const char **re
 	return rc;
 }
 
-/* The 8 bytes of one of libjvm.so's exported variables. */
+/* Reads the 8 bytes of one of libjvm.so's exported variables. */
 static int reader__symbol(struct reader *reader, const char *table, const char *suffix,
 			  uint64_t *ret)
 {
@@ -123,10 +123,11 @@ static int reader__symbol(struct reader *reader, const char *table, const char *
 
 struct table {
 	uint64_t address, stride;
-	uint64_t offsets[MEMBERS_MAX]; /* of an entry's members */
+	uint64_t offsets[MEMBERS_MAX]; /* offsets of the members in an entry */
 };
 
-/* `members` ends with NULL; the first one is a name, NULL in the entry that ends the table. */
+/* Reads the address and layout of a table. `members` ends with NULL; the first member is a name,
+ * NULL in the entry that ends the table. */
 static int table__open(struct reader *reader, const char *array, const char *entry,
 		       const char *const *members, struct table *ret)
 {
@@ -143,7 +144,7 @@ static int table__open(struct reader *reader, const char *array, const char *ent
 	}
 	if (rc)
 		return rc;
-	/* Constructors set these variables. */
+	/* Constructors set these variables, and may not have run yet. */
 	if (!ret->address || !ret->stride)
 		return -EAGAIN;
 	for (size_t i = 1; members[i]; i++)
@@ -169,7 +170,8 @@ static uint32_t entry__u32(const struct table *table, const uint8_t *entry, size
 	return value;
 }
 
-/* The `i`th entry, which `entry` has 8 bytes more for. 1, or 0 at the end. */
+/* Reads the `i`th entry into `entry`, which has room for 8 bytes more. Returns 1, 0 at the end,
+ * or an error. */
 static int table__entry(struct reader *reader, const struct table *table, size_t i, uint8_t *entry)
 {
 	int rc = i < ENTRIES_MAX ? reader__copy(reader, table->address + i * table->stride, entry,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* ThreadsSMRSupport::_java_thread_list is a list of pointers that is never changed, but replaced by
- * another one (runtime/threadSMR.hpp): one that is read may be freed meanwhile, so that anything
- * may be in it. JDK 8 to 11 chain the threads themselves (Threads::_thread_list), and free one when
- * it ends. */
+/* ThreadsSMRSupport::_java_thread_list is a list of pointers that is never modified, but
+ * replaced by another list (runtime/threadSMR.hpp). A list may be freed while it is read, so
+ * that it may contain anything. JDK 8 to 11 chain the threads themselves
+ * (Threads::_thread_list), and free a thread when it ends. */
 #include "runtimes/jvm/jvm_threads.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ struct list {
 	const struct jvm_vm *vm;
 	uint64_t *threads; /* JavaThread *; owned */
 	uint32_t n;
-	uint64_t osthread, thread_id; /* of JavaThread, of OSThread */
+	uint64_t osthread, thread_id; /* offsets in JavaThread, in OSThread */
 };
 
 static void list__done(struct list *list)
@@ -26,7 +26,8 @@ static void list__done(struct list *list)
 	free(list->threads);
 }
 
-/* -ENOENT: this version has no chain. A chain that changes while it is read may lead anywhere. */
+/* Reads the chain of threads. Returns 0, -ENOENT if this version has no chain, or another error.
+ * A chain that changes while it is read may lead anywhere. */
 static int list__follow(struct list *list)
 {
 	const struct jvm_vm *vm = list->vm;
@@ -49,7 +50,7 @@ static int list__follow(struct list *list)
 	return rc;
 }
 
-/* list__done() after any end. */
+/* Reads the list of threads. The caller calls list__done() after any result. */
 static int list__read(const struct jvm_vm *vm, struct list *ret)
 {
 	uint64_t at, length, threads, list, array;
@@ -81,13 +82,14 @@ static int list__read(const struct jvm_vm *vm, struct list *ret)
 	return jvm_vm__read(vm, array, ret->threads, ret->n * sizeof(*ret->threads));
 }
 
-/* Where the kernel's id of a thread is. */
+/* Finds the address of a thread's kernel id. Returns 0, -ENOENT if the thread has none, or
+ * another error. */
 static int list__tid_at(const struct list *list, uint64_t thread, uint64_t *ret_address)
 {
 	int rc = jvm_vm__read(list->vm, thread + list->osthread, ret_address, sizeof(*ret_address));
 
 	if (!rc && !*ret_address)
-		rc = -ENOENT; /* not started yet, or over */
+		rc = -ENOENT; /* not started yet, or ended */
 	*ret_address += list->thread_id;
 	return rc;
 }
@@ -112,7 +114,7 @@ static int find_names(struct jvm_threads *threads)
 	return rc;
 }
 
-/* 0: it has none that can be read. */
+/* Returns the java.lang.Thread of a JavaThread; 0: none, or unreadable. */
 static uint64_t object_of(const struct jvm_threads *threads, uint64_t thread)
 {
 	uint64_t at = thread + threads->thread_object, object;
@@ -122,7 +124,7 @@ static uint64_t object_of(const struct jvm_threads *threads, uint64_t thread)
 	return jvm_objects__handle(&threads->objects, at, &object) ? 0 : object;
 }
 
-/* Owned; NULL: it has none that can be read. */
+/* Returns the name of a thread; owned. NULL: none, or unreadable. */
 static char *read_name(const struct jvm_threads *threads, uint64_t thread)
 {
 	const struct jvm_objects *objects = &threads->objects;
@@ -192,19 +194,20 @@ int jvm_threads__search(void *process, struct thread_finds *finds)
 	return rc == -ENOMEM ? rc : 0;
 }
 
-/* --- who holds a monitor --- */
+/* --- holder of a monitor --- */
 
-/* What ObjectMonitor::_owner is (runtime/objectMonitor.hpp):
- *   - until JDK 23 a JavaThread, which the walker knows, or where the thread's stack notes that it
- *     had locked the object before others wanted it; from JDK 24 on an id of Java's own;
- *   - anonymous, if the thread had locked the object before others wanted it: then the object is in
+/* ObjectMonitor::_owner (runtime/objectMonitor.hpp) is one of:
+ *   - until JDK 23, a JavaThread, which the walker records. If the thread locked the object before
+ *     others waited for it, this is the address of a note on the thread's stack;
+ *   - from JDK 24 on, an id that Java itself assigns;
+ *   - anonymous, if the thread locked the object before others waited for it. Then the object is in
  *     the thread's LockStack (JDK 21 on), or the monitor has the place on its stack (JDK 24 on). */
 #define OWNER_ANONYMOUS 1
-#define OWNER_FIRST	3 /* what is below is no thread */
+#define OWNER_FIRST	3 /* lower ids are not threads */
 
 #define LOCK_STACK_MAX 8 /* LockStack::CAPACITY, runtime/lockStack.hpp */
 
-/* What to find, and where, in a JavaThread. */
+/* The owner to find, and offsets in JavaThread. */
 struct owner {
 	uint64_t id, id_at;
 	uint64_t object, stack_at, top_at, base_at;
@@ -240,7 +243,7 @@ static int find_object(const struct jvm_vm *vm, uint64_t monitor, struct owner *
 static bool owner__is(const struct owner *owner, const struct jvm_vm *vm, uint64_t thread)
 {
 	uint64_t id, objects[LOCK_STACK_MAX], base = owner->stack_at + owner->base_at;
-	uint32_t top; /* behind the last one, from the beginning of JavaThread */
+	uint32_t top; /* end of the last object; offset in JavaThread */
 
 	if (owner->by_id)
 		return !jvm_vm__read(vm, thread + owner->id_at, &id, sizeof(id)) && id == owner->id;

@@ -11,27 +11,28 @@
 
 /* The JVM's list of its Java threads. JDK 8 on. */
 
-/* What Java programs call their threads: a thread_search_fn. `process`: struct jvm_threads, of
- * which the JVM is given; the rest is found once. */
+/* Finds the names that Java programs give their threads; a thread_search_fn. `process` is a
+ * struct jvm_threads, in which the caller sets the JVM. The other members are found once. */
 struct jvm_threads {
 	const struct jvm_vm *vm;
-	bool is_known; /* the rest, or that it cannot be: */
+	bool is_known; /* the rest was found, or failed permanently with `code` */
 	int code;
 	struct jvm_objects objects;
-	uint64_t thread_object; /* of JavaThread */
-	bool is_handle;		/* that is an OopHandle: JDK 16 on */
-	uint32_t name;		/* of java.lang.Thread */
+	uint64_t thread_object; /* offset in JavaThread */
+	bool is_handle;		/* the field is an OopHandle: JDK 16 on */
+	uint32_t name;		/* offset in java.lang.Thread */
 };
 int jvm_threads__search(void *process, struct thread_finds *finds);
 
-/* Returns how many threads of the JVM have a name that cannot be read now; 0 as well if none can.
- */
+/* Returns the number of threads of the JVM whose name is unreadable now; 0 as well if no name
+ * can be read. */
 size_t jvm_threads__unnamed(const struct jvm_vm *vm);
 
-/* The java.lang.Thread of each of them. free() the list. -ENOTSUP, -EFAULT, -ESRCH, -ENOMEM. */
+/* Gets the java.lang.Thread of each thread. The caller frees the list. Returns 0, -ENOTSUP,
+ * -EFAULT, -ESRCH or -ENOMEM. */
 int jvm_threads__objects(const struct jvm_vm *vm, uint64_t **ret, size_t *ret_n);
 
-/* The thread that holds an ObjectMonitor. */
+/* Finds the thread that holds an ObjectMonitor. */
 struct runtime_holder jvm_threads__holder(const struct jvm_vm *vm, uint64_t monitor);
 
 #endif

@@ -15,11 +15,11 @@
 #include "runtimes/jvm/jvm_frozen.h"
 #include "runtimes/jvm/jvm_threads.h"
 
-#define PASSES 4 /* over all threads, as long as the collector moves them */
-#define TRIES  3 /* to read one that runs now and then */
+#define PASSES 4 /* over all threads, while the collector moves them */
+#define TRIES  3 /* to read a thread that runs now and then */
 
 #define STATE_BYTES 24
-#define SUSPENDED   (1 << 8) /* by a debugger, whatever else it does */
+#define SUSPENDED   (1 << 8) /* by a debugger; a flag beside the state */
 
 /* java.lang.VirtualThread's constants for its states; the numbers differ from JDK to JDK. */
 static const char *const state_names[] = {
@@ -36,18 +36,18 @@ struct search {
 	bool knows_objects;
 	struct jvm_containers containers;
 	struct jvm_chunks chunks;
-	uint32_t name, id;		       /* of Thread */
-	uint32_t state, continuation, carrier; /* of VirtualThread */
-	uint32_t tail;			       /* of Continuation */
-	int32_t states[STATES];		       /* -1: this JDK has no such one */
-	uint64_t collections_at;	       /* 0: not known */
+	uint32_t name, id;		       /* offsets in Thread */
+	uint32_t state, continuation, carrier; /* offsets in VirtualThread */
+	uint32_t tail;			       /* offset in Continuation */
+	int32_t states[STATES];		       /* -1: this JDK has no such state */
+	uint64_t collections_at;	       /* 0: unknown */
 	struct jvm_frozen frozen;
 	uint64_t told; /* threads up to this id were listed */
 	runtime_task_fn on_task;
 	void *ctx;
 };
 
-/* --- what there is --- */
+/* --- classes and fields --- */
 
 static int find_states(struct search *search)
 {
@@ -113,7 +113,7 @@ static int find(struct search *search)
 	return rc;
 }
 
-/* Changes when the collector may have moved objects. */
+/* Returns a number that changes when the collector may have moved objects. */
 static uint32_t collections(const struct search *search)
 {
 	uint32_t n;
@@ -150,7 +150,7 @@ static int thread__read(const struct search *search, struct thread *thread)
 	return 0;
 }
 
-/* "timed parked"; "": a state that this JDK's constants do not name. */
+/* Writes the name of a state, "timed parked"; "": this JDK's constants do not name the state. */
 static void describe(const struct search *search, int32_t state, char ret[STATE_BYTES])
 {
 	ret[0] = '\0';
@@ -186,7 +186,8 @@ static int tell(struct search *search, const struct thread *thread)
 	return rc;
 }
 
-/* 0, also if it is mounted, has not begun or is over; -EAGAIN: it runs now and then. */
+/* Reads and reports a thread. Returns 0, also if the thread is mounted, has not begun or has
+ * ended; -EAGAIN if it runs now and then. */
 static int see_thread(struct search *search, uint64_t object)
 {
 	struct thread thread = { .object = object }, after = { .object = object };
@@ -238,8 +239,8 @@ static int number(const struct search *search, const struct jvm_virtual_list *li
 	return 0;
 }
 
-/* Once over all threads, by their ids: -EAGAIN if objects were moved meanwhile. `ret_missed`: those
- * that could not be read. */
+/* Reads all threads once, in the order of their ids. Returns -EAGAIN if objects were moved in
+ * between. `ret_missed` is the number of threads that could not be read. */
 static int pass(struct search *search, struct jvm_virtual_list *list, size_t *ret_missed)
 {
 	uint32_t before = collections(search);
@@ -270,7 +271,8 @@ static int pass(struct search *search, struct jvm_virtual_list *list, size_t *re
 
 #define UNKNOWN "the layout of Java's objects is not known: "
 
-/* Writes what is missing as find() has failed with @rc. -ENOENT: there is no virtual thread. */
+/* Writes a note about missing threads after find() has failed with @rc. -ENOENT: there is no
+ * virtual thread. */
 static void note_failure(const struct search *search, int rc, char ret[JVM_VIRTUAL_NOTE_BYTES])
 {
 	bool has_virtual = jvm_vm__major(search->vm) >= JVM_VIRTUAL_SINCE;

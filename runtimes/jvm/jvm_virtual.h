@@ -7,8 +7,8 @@
 
 #define JVM_VIRTUAL_NOTE_BYTES 400
 
-/* Virtual threads that are mounted on no thread, as runtime.tasks has it. `ret_note`: which of them
- * are not among these, a sentence; "": none. JDK 21 on. */
+/* Lists the virtual threads that are not mounted, as runtime.tasks does. `ret_note` is a
+ * sentence about missing threads; "": none are missing. JDK 21 on. */
 int jvm_virtual__list(const struct jvm_vm *vm, runtime_task_fn on_task, void *ctx,
 		      char ret_note[JVM_VIRTUAL_NOTE_BYTES]);
 

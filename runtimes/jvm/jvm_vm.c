@@ -15,11 +15,11 @@
 #define VERSION_BYTES	 64
 #define SEGMENT_LOG2_MAX 16	      /* 7 by default: CodeCacheSegmentSize */
 #define HEAP_BYTES_MAX	 (1ULL << 32) /* ReservedCodeCacheSize is 2 GiB at most */
-#define NAME_BLOCKS_MAX	 256	      /* of a heap; looked at in search of an nmethod */
+#define NAME_BLOCKS_MAX	 256	      /* limit for one heap; searched for an nmethod */
 #define BLOB_LIMIT	 (JVM_SMALL_BLOB_BYTES - 8)
 #define NMETHOD_LIMIT	 (JVM_BLOB_BYTES - 8)
 #define TEXT_PART	 64 /* divides a page */
-#define OWNER_IS_ID	 24 /* the JDK from which on a monitor's owner is no address */
+#define OWNER_IS_ID	 24 /* the first JDK in which a monitor's owner is not an address */
 #define HOTSPOT_OF_JDK_8 25 /* the major version that its HotSpot gives itself */
 
 struct jvm_vm {
@@ -114,7 +114,7 @@ void jvm_vm__text(const struct jvm_vm *vm, uint64_t address, char *buf, size_t s
 	size_t done = 0, part;
 
 	while (done < size - 1 && address) {
-		/* What follows in the next page may be unreadable. */
+		/* The next page may be unreadable. */
 		part = min_of(size - 1 - done, TEXT_PART - (address + done) % TEXT_PART);
 		if (jvm_vm__read(vm, address + done, buf + done, part)) {
 			done = 0;
@@ -132,7 +132,7 @@ const char *jvm_vm__stub(const struct jvm_vm *vm, uint64_t pc)
 	return jvm_stubs__find(vm->stubs, vm, pc);
 }
 
-/* --- what the kernel half needs --- */
+/* --- record for the kernel half --- */
 
 struct filler {
 	struct jvm_vm *vm;
@@ -151,7 +151,7 @@ static int filler__field(struct filler *filler, const char *type, const char *fi
 	return jvm_vm__field(filler->vm, type, field, ret) ? filler__lacks(filler, type, field) : 0;
 }
 
-/* An integer or address at `object`; a size of 8 at most. */
+/* Reads an integer or address of at most 8 bytes from the object at `object`. */
 static int filler__load(struct filler *filler, uint64_t object, const char *type, const char *field,
 			uint64_t *ret)
 {
@@ -219,8 +219,8 @@ static int fill_offsets(struct filler *filler)
 	return 0;
 }
 
-/* Those that changed their kind or class: JDK 23 made offsets of addresses and one class of
- * CompiledMethod and nmethod. */
+/* Fills in the offsets of fields that changed their kind or class. JDK 23 replaced addresses by
+ * offsets, and merged CompiledMethod into nmethod. */
 static int fill_changed_offsets(struct filler *filler)
 {
 	struct jvm_offsets *offsets = &filler->vm->rec.offsets;
@@ -283,7 +283,7 @@ static int fill_heap(struct filler *filler, uint64_t heap, struct jvm_heap *ret)
 	return 0;
 }
 
-/* JDK 8 has one heap. -ENOENT: this is another. */
+/* Fills in the only heap of JDK 8. Returns -ENOENT for other versions. */
 static int fill_only_heap(struct filler *filler)
 {
 	struct jvm_proc_rec *rec = &filler->vm->rec;
@@ -364,7 +364,7 @@ static int fill_interpreter(struct filler *filler)
 	return -EBADMSG;
 }
 
-/* Without it, the frames around a virtual thread's are not found. */
+/* Without the call stub, the frames around those of a virtual thread are not found. */
 static void fill_call_stub(struct jvm_vm *vm)
 {
 	uint64_t at;
@@ -374,7 +374,7 @@ static void fill_call_stub(struct jvm_vm *vm)
 		vm->rec.call_stub_return = 0;
 }
 
-/* Without it, a blob that throws may be taken for one with a frame while it has none. */
+/* Without this offset, a blob that throws may be assumed to have a frame while it has none. */
 static void fill_exceptions(struct jvm_vm *vm)
 {
 	uint64_t at;
@@ -383,8 +383,8 @@ static void fill_exceptions(struct jvm_vm *vm)
 		vm->rec.exception_pc = at;
 }
 
-/* Without it, monitors that threads wait for are not told. _owner is the id of a Java thread from
- * JDK 24 on. */
+/* Without these offsets, monitors that threads wait for are not reported. From JDK 24 on, _owner
+ * is the id of a Java thread. */
 static void fill_monitors(struct jvm_vm *vm)
 {
 	struct jvm_monitor_offsets *ret = &vm->rec.monitors;
@@ -421,7 +421,7 @@ static int see_name(const struct jvm_blob *blob, void *arg)
 	return rec->nmethod_name && rec->native_nmethod_name;
 }
 
-/* HotSpot had a version of its own until JDK 8, whose HotSpot is 25. */
+/* Until JDK 8, HotSpot had its own version; the one of JDK 8 is 25. */
 static int fill_major(struct filler *filler)
 {
 	struct jvm_vm *vm = filler->vm;
@@ -457,7 +457,8 @@ static int fill_version(struct filler *filler)
 	return fill_major(filler);
 }
 
-/* After the version, which decides where there is no code to be read. */
+/* Fills in the layout of interpreted frames. Called after fill_version(), since the version
+ * decides if no machine code is readable. */
 static int fill_interpreted_frames(struct filler *filler)
 {
 	int rc = jvm_interpreter__find(filler->vm, &filler->vm->rec.bcp_words);
@@ -469,8 +470,8 @@ static int fill_interpreted_frames(struct filler *filler)
 		       : rc;
 }
 
-/* The first Java thread is made known before all that is read here is there, but the next ones run
- * Java code (Threads::create_vm). 1, 0 or an error. */
+/* Returns 1 if the JVM is up, 0 if not, or an error. The first Java thread is published before
+ * the data that is read here exists, but the next threads run Java code (Threads::create_vm). */
 static int is_up(struct filler *filler)
 {
 	static const char TYPE[] = "Threads", FIELD[] = "_number_of_threads";
@@ -507,7 +508,7 @@ static int fill_rec(struct filler *filler)
 	fill_call_stub(vm);
 	fill_exceptions(vm);
 	fill_monitors(vm);
-	/* There may be none yet, and then the kernel half reads the text of the names. */
+	/* There may be no nmethod yet; the kernel half then reads the text of the names. */
 	for (size_t i = 0; i < vm->rec.n_heaps; i++)
 		jvm_blobs__each(vm, i, NAME_BLOCKS_MAX, see_name, &vm->rec);
 	return 0;
