@@ -3,9 +3,10 @@
 #include "bpf/lock.bpf.h"
 #include "bpf/noted.bpf.h"
 
-/* What is left to do for a sample of a JVM after it was unwound. */
+/* The walker of the JVM: the work that remains for a sample after it was unwound. */
 
-/* Whether the thread waits to enter a monitor, and whose it is. `at`: of its JavaThread. */
+/* Records if the thread waits to enter a monitor, and the monitor's owner. `at` is the address
+ * of its JavaThread pointer. */
 static __noinline int monitor__note(const struct jvm_proc_rec *proc, struct rec_sample *sample,
 				    __u64 at)
 {
@@ -20,8 +21,9 @@ static __noinline int monitor__note(const struct jvm_proc_rec *proc, struct rec_
 		return 0;
 	sample__lock(sample, LOCK_WAITED);
 	sample->object = monitor;
-	/* Up to JDK 21 a monitor's owner may also be a place on its stack: no JavaThread begins
-	 * there, as this one does, with the address of its class's virtual functions. */
+	/* Up to JDK 21, a monitor's owner may also be a place on the owner's stack. A JavaThread
+	 * begins, as this one does, with the address of its class's virtual functions; a place
+	 * on the stack does not. */
 	if (offsets->with_owner && !jvm__read(&owner, 8, monitor + offsets->owner) && owner &&
 	    !jvm__read(&kind, 8, thread) && !jvm__read(&its_kind, 8, owner) && kind == its_kind &&
 	    !jvm__read(&osthread, 8, owner + offsets->osthread))

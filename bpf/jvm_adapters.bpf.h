@@ -2,26 +2,26 @@
 #ifndef BRAID_JVM_ADAPTERS_BPF_H
 #define BRAID_JVM_ADAPTERS_BPF_H
 
-/* Interrupted blobs whose name says how HotSpot has made them: adapters between compiled and
- * interpreted code, tables of calls, linkers of method handles, and the stub that flushes
- * instructions.
+/* Interrupted blobs whose name identifies the way HotSpot has made them: adapters between
+ * compiled and interpreted code, tables of calls, linkers of method handles, and the stub that
+ * flushes instructions.
  *
  * An adapter moves the return address, to put arguments outside of it. It has two parts of
- * straight code (sharedRuntime_x86_64.cpp: gen_i2c_adapter, gen_c2i_adapter). Branches in it lead
- * forward, to a place with the same stack. So the instructions from its beginning up to the pc say
- * where the return address is:
+ * straight code (sharedRuntime_x86_64.cpp: gen_i2c_adapter, gen_c2i_adapter). Branches in it
+ * lead forward, to a place with the same stack. So the place of the return address follows from
+ * the instructions between the adapter's start and the pc:
  *
- *	state      return address  caller's stack pointer     begins with
- *	ENTERED    at rsp          rsp + 8; first part: r13   a part
- *	POPPED     in rax          r13                        pop rax; mov r11, rsp
- *	PUSHED     at rsp          r13                        push rax; mov [rsp], rax
- *	SAVED      at r13          r13 + 8                    mov r13, rsp; mov rax, [rsp]
- *	MOVED      unknown         unknown                    sub rsp, imm32
+ *         state      return address  caller's stack pointer     begins with
+ *         ENTERED    at rsp          rsp + 8; first part: r13   a part
+ *         POPPED     in rax          r13                        pop rax; mov r11, rsp
+ *         PUSHED     at rsp          r13                        push rax; mov [rsp], rax
+ *         SAVED      at r13          r13 + 8                    mov r13, rsp; mov rax, [rsp]
+ *         MOVED      unknown         unknown                    sub rsp, imm32
  *
- * SAVED is a call of the JVM, ended by `mov rsp, r13`. MOVED is another one, seen in JDK 21,
+ * SAVED is a call of the JVM, ended by `mov rsp, r13`. MOVED is another call, seen in JDK 21,
  * ended by `add rsp, imm32`. The first part ends with `jmp r11`. It may change r13 when it is
- * PUSHED: then the return address is in the interpreter or in the call stub, which do not need the
- * caller's stack pointer, or the step is inferred. */
+ * PUSHED. Then the return address is in the interpreter or in the call stub, or the step is
+ * inferred. These two do not need the caller's stack pointer. */
 
 #include "bpf/jvm_interpreted.bpf.h"
 
@@ -48,28 +48,29 @@ enum { ADAPTER_ENTERED, ADAPTER_POPPED, ADAPTER_PUSHED, ADAPTER_SAVED, ADAPTER_M
 #define ADAPTER_JMP_R11	    0xe3ff41
 
 struct adapter_scan {
-	__u64 at;   /* of the next byte */
+	__u64 at;   /* address of the next byte */
 	__u64 end;  /* the pc */
-	int place;  /* at `at` */
-	int is_c2i; /* it is in the second part */
+	int place;  /* state at `at` */
+	int is_c2i; /* the scan is in the second part */
 	int failed;
 };
 
-/* Do these bytes end with an instruction that makes room on the stack? No arguments need none. */
+/* Returns true if these bytes end with an instruction that reserves space on the stack. Without
+ * arguments there is no such instruction, but `pop rax`. */
 static __always_inline int room__ends(__u64 before)
 {
 	return CODE3(before >> 32) == ADAPTER_SUB_8 || CODE3(before >> 8) == ADAPTER_SUB_32 ||
 	       before >> 32 == ADAPTER_ALIGN || before >> 56 == ADAPTER_POP_RAX;
 }
 
-/* The same for bytes that begin so. */
+/* Returns true if these bytes begin with such an instruction. */
 static __always_inline int room__begins(__u64 at)
 {
 	return CODE3(at) == ADAPTER_SUB_8 || CODE3(at) == ADAPTER_SUB_32 ||
 	       CODE4(at) == ADAPTER_ALIGN || (at & 0xff) == ADAPTER_PUSH_RAX;
 }
 
-/* The state behind the instruction at `at`. -1: that of before. */
+/* Returns the state after the instruction at `at`; -1: unchanged. */
 static __always_inline int adapter__next(const struct adapter_scan *scan, __u64 before, __u64 at)
 {
 	int is_popped = scan->place == ADAPTER_POPPED;
@@ -116,8 +117,9 @@ static long adapter__scan(__u32 index __attribute__((unused)), void *ctx)
 	return 0;
 }
 
-/* The return address is at @address, outside of all that the blob has put on the stack. The
- * caller's stack pointer is @sender, if that is not 0. 1: there is a rule; 0: that is none. */
+/* Sets the rule for a return address at @address, outside of all that the blob has put on the
+ * stack. The caller's stack pointer is @sender, unless that is 0. Returns 1, or 0 if @address
+ * has no return address. */
 static __always_inline int sender__rule(struct unwind_state *u, const struct jvm_proc_rec *proc,
 					__u64 address, __u64 sender)
 {
@@ -132,7 +134,8 @@ static __always_inline int sender__rule(struct unwind_state *u, const struct jvm
 	return 1;
 }
 
-/* An adapter whose instructions say nothing. 1: there is a rule; JVM_AGAIN; 0: there is none. */
+/* Infers the rule of an adapter whose instructions do not determine it. Returns 1 if there is a
+ * rule, JVM_AGAIN, or 0. */
 static __always_inline int adapter__infer(struct unwind_state *u, const struct jvm_proc_rec *proc)
 {
 	__u64 pc = u->regs[UNWIND_REG_RAX];
@@ -152,8 +155,9 @@ static __always_inline int adapter__infer(struct unwind_state *u, const struct j
 		       : 0;
 }
 
-/* As adapter__infer, for the @place of an adapter's first part or, if @is_c2i is not 0, of its
- * second. The interpreter and the call stub do not need their stack pointer. */
+/* Sets the rule for the @place of an adapter's first part or, if @is_c2i is not 0, of its
+ * second. The interpreter and the call stub do not need their stack pointer. Returns as
+ * adapter__infer. */
 static __always_inline int adapter__at(struct unwind_state *u, const struct jvm_proc_rec *proc,
 				       int place, int is_c2i)
 {
@@ -180,7 +184,7 @@ static __always_inline int adapter__at(struct unwind_state *u, const struct jvm_
 	return sender__rule(u, proc, u->sp, is_c2i ? r13 : 0);
 }
 
-/* The rule for the adapter at state->frame. As adapter__infer. */
+/* Sets the rule for the adapter at state->frame. Returns as adapter__infer. */
 static __always_inline int adapter__rule(struct unwind_state *u, struct jvm_state *state,
 					 const struct jvm_proc_rec *proc)
 {
@@ -195,8 +199,9 @@ static __always_inline int adapter__rule(struct unwind_state *u, struct jvm_stat
 	return known ? known : adapter__infer(u, proc);
 }
 
-/* Linkers of method handles take the last argument off the stack: `pop rax; pop rbx; push rax`
- * (MethodHandles::generate_method_handle_interpreter_entry). As adapter__infer. */
+/* Linkers of method handles pop the last argument off the stack: `pop rax; pop rbx; push rax`
+ * (MethodHandles::generate_method_handle_interpreter_entry). handle__rule returns as
+ * adapter__infer. */
 #define CODE_POPS     0x5b58
 #define CODE_POP_PUSH 0x505b
 
@@ -217,8 +222,9 @@ static __always_inline int handle__rule(struct unwind_state *u, const struct jvm
 #define NAMED_NOT   (-1)
 #define NAMED_FLUSH (-2) /* the stub that flushes instructions, which the JVM's functions call */
 
-/* A blob whose name says where its return address is. Tables of calls and the stub that flushes
- * instructions do not touch the stack (vtableStubs_x86_64.cpp, icache_x86.cpp). */
+/* Sets the rule for a blob whose name determines the place of its return address. Tables of
+ * calls and the stub that flushes instructions do not touch the stack (vtableStubs_x86_64.cpp,
+ * icache_x86.cpp). */
 __noinline int named__rule(struct unwind_state *u, struct jvm_state *state,
 			   const struct jvm_proc_rec *proc)
 {

@@ -2,8 +2,8 @@
 #ifndef BRAID_JVM_BLOBS_BPF_H
 #define BRAID_JVM_BLOBS_BPF_H
 
-/* HotSpot's code cache: which piece of code (blob) a pc lies in, and what its header says (JDK 8
- * to 28: src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp). */
+/* HotSpot's code cache: finds the piece of code (blob) that a pc lies in, and reads its header
+ * (JDK 8 to 28: src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp). */
 
 #include "bpf/jvm_state.bpf.h"
 #include "bpf/tableless.bpf.h"
@@ -21,8 +21,8 @@ static __always_inline int tags__read(struct jvm_state *state, __u64 segmap, __u
 struct block_search {
 	struct jvm_state *state;
 	__u64 segmap;
-	long segment; /* -1: free or not readable */
-	int found;    /* segment is the first one of its block */
+	long segment; /* -1: free or unreadable */
+	int found;    /* `segment` is the first one of its block */
 };
 
 /* Follows one tag. Returns 1 to end the loop. */
@@ -45,8 +45,9 @@ static long block__hop(__u32 index, void *ctx)
 	return !tag || search->segment < 0;
 }
 
-/* First segment of the block that holds `segment`: a tag says how far to go back at least. -1: free
- * or not readable. A loop of calls, which the verifier follows once. */
+/* Returns the first segment of the block that holds `segment`; -1: free or unreadable. A tag is
+ * a distance towards it, which may need several steps. The verifier follows a loop of calls
+ * once. */
 static __always_inline long block__start(struct jvm_state *state, __u64 segmap, __u32 segment)
 {
 	struct block_search search = { .state = state, .segmap = segmap, .segment = segment };
@@ -65,7 +66,7 @@ static __always_inline const struct jvm_heap *heap__find(const struct jvm_proc_r
 	return NULL;
 }
 
-/* Fields of the blob that was read last. Offsets come from user space, which knows their bound. */
+/* Return fields of the last blob read. Offsets come from user space, which checks their bound. */
 static __always_inline __u64 blob__u64(const struct jvm_state *state, __u32 offset)
 {
 	return offset <= JVM_BLOB_BYTES - 8 ? *(__u64 *)(state->blob + offset) : 0;
@@ -91,7 +92,8 @@ static __always_inline __u64 blob__code(const struct jvm_state *state,
 	return blob__u64(state, offsets->blob_code);
 }
 
-/* From where on in the code the frame is whole; negative: HotSpot does not say, as for stubs. */
+/* Returns the offset in the code from which on the frame is complete; negative: HotSpot does not
+ * define it, as for stubs. */
 static __always_inline int blob__frame_complete(const struct jvm_state *state,
 						const struct jvm_offsets *offsets)
 {
@@ -136,7 +138,7 @@ __noinline __u64 blob__at(struct jvm_state *state, const struct jvm_proc_rec *pr
 	return low + ((__u64)segment << log2) + proc->offsets.heap_block;
 }
 
-/* Reads the blob that holds the pc. Its address, or 0. */
+/* Reads the blob that holds the pc. Returns its address, or 0. */
 static __always_inline __u64 blob__find(struct jvm_state *state, const struct jvm_proc_rec *proc,
 					__u64 pc)
 {
@@ -144,7 +146,7 @@ static __always_inline __u64 blob__find(struct jvm_state *state, const struct jv
 
 	if (!blob)
 		return 0;
-	/* The last one in its heap's memory may be small. */
+	/* The last blob in its heap's memory may be small. */
 	if (jvm__read(state->blob, JVM_BLOB_BYTES, blob) &&
 	    jvm__read(state->blob, JVM_SMALL_BLOB_BYTES, blob))
 		return 0;
@@ -158,9 +160,9 @@ static __always_inline struct jvm_cache *cache__at(struct jvm_state *state, __u6
 	return &state->caches[hash >> (64 - JVM_MEMOS_LOG2)];
 }
 
-/* Words of a frame of the code at the pc, 0 if they are not known; -1: there is no code. That code
- * may be freed, and its place used for other code, so it is looked up again from time to time; that
- * the frame's caller is Java code is checked each time. */
+/* Returns the words of a frame of the code at the pc; 0: unknown; -1: there is no code. The code
+ * may be freed and its place reused, so a cached result expires after NOTE_RECHECK_NS. The check
+ * that the caller is Java code is made each time. */
 static __always_inline int blob__look(struct unwind_state *u, struct jvm_state *state,
 				      const struct jvm_proc_rec *proc, struct jvm_frame *ret)
 {

@@ -4,12 +4,12 @@
 
 /* Unwinding through HotSpot's machine code.
  *
- * Problem. HotSpot's code has no unwind tables and keeps no frame pointer. The code cache finds the
+ * Problem. HotSpot's code has no unwind tables and no frame pointer. The code cache finds the
  * blob that a pc lies in, and a blob has the size of its frames (JDK 8 to 28:
  * src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp, cpu/x86/frame_x86.hpp). That size
  * is right at calls. A sample interrupts the innermost frame anywhere else: before its frame is
  * made, after it is removed, with words pushed on top, or in a stub without any frame size. A wrong
- * rule finds another return address of Java code on the stack, and the result looks plausible.
+ * rule finds another return address of Java code on the stack, and the result seems plausible.
  *
  * Principle. A step counts as proven only if the word at the return address follows a call
  * instruction, and that call leads to the blob (word__called: CALLED_PROVEN). CALLED_MAYBE is a
@@ -22,7 +22,7 @@
  *   interpreter      interpreted__rule (jvm_interpreted.bpf.h): frame pointer, or the sender's sp
  *   compiled method  compiled__rule: the pc decides between FRAME_NONE, FRAME_PUSHED, FRAME_UNSAVED
  *                    and FRAME_WHOLE by the instructions around it (jvm_places.bpf.h), then
- *                    compiled__check tries the places that C1 and C2 are known to deviate to
+ *                    compiled__check tries the places to which C1 and C2 may deviate
  *   blob with size   as a compiled method; blob__prefer_rbp while it saves registers
  *   stub             no size. Outer frames: frame pointer. Innermost frame: stub__interrupted
  *                    searches the return address whose call leads to this stub
@@ -30,9 +30,10 @@
  *   call stub        the way from native code into Java: frame pointer
  *   return barrier   outermost frame on a virtual thread's mounted stack (barrier__rule)
  *
- * Results of the *__rule functions: 1, u->rule is set; 0, the pc is no code of the JVM; JVM_NOTED,
- * the frame is noted for the walker but has no rule; JVM_AGAIN, the frame was already left (tail
- * jump, popped frame): the registers now describe the caller, and the rule is searched once more.
+ * The *__rule functions return 1 if u->rule is set, and 0 if the pc is not in code of the JVM.
+ * JVM_NOTED: the frame is noted for the walker but has no rule. JVM_AGAIN: the frame was already
+ * left (tail jump, popped frame). The registers now describe the caller, and the rule is searched
+ * once more.
  *
  * Tried before: taking the first word on the stack that is a return address into the code cache.
  * Leftovers of earlier calls made wrong callers in stubs (case jvm-type-check), with no sign of it.
@@ -53,14 +54,14 @@ static __always_inline void compiled__rule(struct unwind_state *u, int place, __
 			  place == FRAME_UNSAVED ? UNWIND_WORDS_SAME : -2);
 }
 
-/* The call in front of a return address: none, one that may lead to the code, one that does. */
+/* The call before a return address: none, one that may lead to the code, or one that does. */
 enum { CALLED_NOT, CALLED_MAYBE, CALLED_PROVEN };
 
 #define FAR_CALL_BYTES	   13	  /* mov $imm64,%r10; call *%r10 */
-#define FAR_CALL_MOV	   0xba49 /* the first two of them */
+#define FAR_CALL_MOV	   0xba49 /* its first two bytes */
 #define IS_FAR_CALL(bytes) (CODE3((bytes) >> 40) == 0xd2ff41)
 
-/* Where the call before @address leads to, whose last bytes are @before; 0: unknown. */
+/* Returns the target of the call before @address, whose last bytes are @before; 0: unknown. */
 static __always_inline __u64 jvm__call_target(__u64 address, __u64 before)
 {
 	__u64 target = 0;
@@ -74,8 +75,8 @@ static __always_inline __u64 jvm__call_target(__u64 address, __u64 before)
 	return target;
 }
 
-/* Is the word at @address a return address, and does the call in front of it lead to the blob at
- * @blob? */
+/* Classifies the word at @address: CALLED_NOT if it is not a return address, CALLED_PROVEN if
+ * the call before that return address leads to the blob at @blob, else CALLED_MAYBE. */
 __noinline int word__called(struct unwind_state *u, struct jvm_state *state,
 			    const struct jvm_proc_rec *proc, __u64 address, __u64 blob)
 {
@@ -85,14 +86,14 @@ __noinline int word__called(struct unwind_state *u, struct jvm_state *state,
 		return CALLED_NOT;
 	pc = u->value;
 	if (pc == proc->call_stub_return)
-		return CALLED_MAYBE; /* it calls by a register */
+		return CALLED_MAYBE; /* the call stub calls by a register */
 	if (!code__follows_call(u, pc))
 		return CALLED_NOT;
 	target = jvm__call_target(pc, u->value);
 	return target && blob__at(state, proc, target) == blob ? CALLED_PROVEN : CALLED_MAYBE;
 }
 
-/* Where the call in front of the return address at @address leads to; 0: unknown. */
+/* Returns the target of the call before the return address at @address; 0: unknown. */
 __noinline __u64 word__target(struct unwind_state *u, const struct jvm_proc_rec *proc,
 			      __u64 address)
 {
@@ -104,7 +105,7 @@ __noinline __u64 word__target(struct unwind_state *u, const struct jvm_proc_rec 
 	return code__follows_call(u, pc) ? jvm__call_target(pc, u->value) : 0;
 }
 
-/* The evidence of a step to the return address at @address, out of the blob at @blob. */
+/* Sets the evidence of a step to the return address at @address, out of the blob at @blob. */
 static __always_inline void step__prove(struct unwind_state *u, struct jvm_state *state,
 					const struct jvm_proc_rec *proc, __u64 address, __u64 blob)
 {
@@ -114,8 +115,9 @@ static __always_inline void step__prove(struct unwind_state *u, struct jvm_state
 
 #define PUSHED_WORDS_MAX 6
 
-/* What C2 expands in place, as String.compareTo, keeps registers on the stack for a while: the
- * frame is larger then. -1: no, not that. */
+/* Extends the rule for code that C2 expands in place, as String.compareTo. Such code saves
+ * registers on the stack for a while, so that the frame is larger then. Returns 0, or -1 if no
+ * return address is found. */
 static __always_inline int compiled__check_pushed(struct unwind_state *u,
 						  const struct jvm_proc_rec *proc, __u64 end)
 {
@@ -129,7 +131,8 @@ static __always_inline int compiled__check_pushed(struct unwind_state *u,
 	return -1;
 }
 
-/* Stubs without a frame of their own (slow_subtype_check) push registers, too. */
+/* Sets the rule for stubs without their own frame (slow_subtype_check), which push registers,
+ * too. Returns as compiled__check_pushed. */
 static __always_inline int stub__check_pushed(struct unwind_state *u,
 					      const struct jvm_proc_rec *proc)
 {
@@ -143,9 +146,10 @@ static __always_inline int stub__check_pushed(struct unwind_state *u,
 	return -1;
 }
 
-/* What Java code returns to is code of the JVM, too. Where the rule finds something else, and
- * another place has that, the frame is about to be made or left in a way not foreseen: stubs do
- * that to throw exceptions. -1: there is none. */
+/* Checks that the rule leads to code of the JVM, to which all Java code returns. If only another
+ * place has such a return address, the rule changes to that place. The frame is then being made
+ * or left in an unforeseen way, as by stubs that throw exceptions. Returns 0, or -1 if no place
+ * has a return address. */
 __noinline int compiled__place_again(struct unwind_state *u, const struct jvm_proc_rec *proc,
 				     int is_nmethod, __u32 words)
 {
@@ -173,14 +177,14 @@ __noinline int compiled__place_again(struct unwind_state *u, const struct jvm_pr
 	return 0;
 }
 
-#define LEAF_WORDS_MAX 2 /* that C1 pushes for slow_subtype_check */
+#define LEAF_WORDS_MAX 2 /* words that C1 pushes for slow_subtype_check */
 
 #define REGISTERS_N   16
 #define CODE_PUSH_RAX 0x50
 #define CODE_CALL     0xe8
 
-/* Is the topmost word that of a register, as if it had just been pushed, and another `push` or the
- * call next? */
+/* Returns true if the topmost word equals a register, as if just pushed, and the next
+ * instruction is another `push` or the call. */
 static __always_inline int leaf__has_pushed(struct unwind_state *u)
 {
 	int found = 0, i;
@@ -198,9 +202,10 @@ static __always_inline int leaf__has_pushed(struct unwind_state *u)
 	return found;
 }
 
-/* A method may be interrupted while it has words pushed. Its rule then arrives below the return
- * address, where an earlier call may have left another one. If the call in front of that does not
- * lead to the method, and that of a word further out does, the latter is taken, and inferred. */
+/* Checks the rule of a method that may be interrupted while it has words pushed. Its rule then
+ * arrives below the return address, where an earlier call may have left another one. If the call
+ * before that one does not lead to the method, a word further out is tried. It is used, as
+ * inferred, if the call before it leads to the method. */
 static __always_inline void leaf__check(struct unwind_state *u, struct jvm_state *state,
 					const struct jvm_proc_rec *proc, __u64 blob)
 {
@@ -219,8 +224,8 @@ static __always_inline void leaf__check(struct unwind_state *u, struct jvm_state
 		}
 }
 
-/* As compiled__place_again. Where that has found another place, the call in front of the return
- * address has to lead to the blob, or the step is inferred. */
+/* As compiled__place_again. If that function has found another place, the call before the return
+ * address must lead to the blob, or the step is inferred. */
 static __always_inline int compiled__check(struct unwind_state *u, struct jvm_state *state,
 					   const struct jvm_proc_rec *proc,
 					   const struct jvm_frame *frame, __u32 words)
@@ -235,11 +240,12 @@ static __always_inline int compiled__check(struct unwind_state *u, struct jvm_st
 	return is_gone;
 }
 
-/* A virtual thread's frames are put on the stack a few at a time. The outermost of them returns to
- * a stub, the return barrier, which fetches more. Outside of it is what mounted the thread: its
- * ContinuationEntry, then rbp and a return address, the only one in there. */
-/* Half of the words of a ContinuationEntry, and what may be between: all functions together have
- * 512 bytes of stack. */
+/* A virtual thread's frames are put on the stack a few at a time. The outermost of them returns
+ * to a stub, the return barrier, which fetches more. The frame that mounted the thread lies
+ * outside of it: the thread's ContinuationEntry, then rbp and a return address, the only one in
+ * it. */
+/* ENTRY_PART is half of the words of a ContinuationEntry and of data between. All functions
+ * together have 512 bytes of stack. */
 #define ENTRY_PART	 12
 #define STUB_FRAME_BYTES 512
 
@@ -270,17 +276,17 @@ found:
 	return 1;
 }
 
-/* What the stub method_entry_barrier pushes before it makes its frame. */
+/* The word that the stub method_entry_barrier pushes before it makes its frame. */
 #define BARRIER_COOKIE (~0ULL)
 
-/* Words that a stub may have pushed in front of its return address, and one more. */
+/* Limit for the words that a stub may have pushed before its return address, and one more. */
 #define STUB_WORDS_MAX 24
 
-#define PUSHES_MAX    9 /* that a stub begins with, and are counted */
+#define PUSHES_MAX    9 /* counted pushes at the start of a stub */
 #define CODE_PUSH_ANY 0x50
 #define CODE_PUSHF    0x9c
 
-/* Returns how many words the code at @pc pushes before it does anything else. */
+/* Returns the number of words that the code at @pc pushes before it does anything else. */
 static __always_inline int pushes__count(__u64 pc)
 {
 	__u64 code[2];
@@ -303,7 +309,7 @@ static __always_inline int pushes__count(__u64 pc)
 	return n;
 }
 
-/* The same for the code that the call before @address leads to. */
+/* As pushes__count, for the code that the call before @address leads to. */
 __noinline int pushes__of(struct unwind_state *u, __u64 address)
 {
 	__u64 target;
@@ -316,8 +322,8 @@ __noinline int pushes__of(struct unwind_state *u, __u64 address)
 
 #define CODE_ENTER 0xec8b4855 /* push rbp; mov rbp, rsp */
 
-/* The words above the return address, where the instruction at the pc decides: at a return, and
- * before and in the making of a frame. -1: elsewhere. */
+/* Returns the number of words above the return address if the instruction at the pc determines
+ * it: at a return, and before and during the making of a frame. -1: elsewhere. */
 static __always_inline int stub__edge(const struct unwind_state *u)
 {
 	__u64 code[2];
@@ -329,7 +335,8 @@ static __always_inline int stub__edge(const struct unwind_state *u)
 	return CODE3(code[1]) == CODE_MOV_RBP_RSP && code[0] >> 56 == CODE_PUSH_RBP ? 1 : -1;
 }
 
-/* Is the word at @address a return address of the JVM's own functions? They call some stubs. */
+/* Returns true if the word at @address is a return address of the JVM's own functions, which
+ * call some stubs. */
 static __always_inline int returns_to_native(struct unwind_state *u, const struct jvm_state *state,
 					     const struct jvm_proc_rec *proc, __u64 address)
 {
@@ -339,12 +346,12 @@ static __always_inline int returns_to_native(struct unwind_state *u, const struc
 	return word__is_return_address(u, state->space);
 }
 
-#define CALL_STUB_BYTES 128 /* at most, behind its call */
+#define CALL_STUB_BYTES 128 /* at most, after its call */
 
-#define ENTER_BYTES 4  /* of `push rbp; mov rbp, rsp` */
-#define ENTER_MAX   32 /* in which it begins, as a stub may check its arguments before */
+#define ENTER_BYTES 4  /* bytes of `push rbp; mov rbp, rsp` */
+#define ENTER_MAX   32 /* bytes in which it begins; a stub may check its arguments before */
 
-/* Does the stub at @target make a frame with a frame pointer? */
+/* Returns true if the stub at @target makes a frame with a frame pointer. */
 static __always_inline int stub__enters(__u64 target)
 {
 	__u8 code[ENTER_MAX + ENTER_BYTES];
@@ -360,9 +367,9 @@ static __always_inline int stub__enters(__u64 target)
 
 #define STUB_NEAR 8192ULL /* bytes between places of one stub, at most */
 
-/* Calls of the blob are in front of the words behind rbp and at rsp. Returns true if the latter is
- * the one that has led to the pc: to a function of a stub's own, which begins behind the stub, or
- * to a stub that has no frame pointer. */
+/* Calls of the blob lie before the words after rbp and at rsp. Returns true if the call at rsp
+ * has led to the pc: to a function within a stub, which begins after the stub, or to a stub
+ * without a frame pointer. */
 static __always_inline int stub__is_on_top(struct unwind_state *u, struct jvm_state *state,
 					   const struct jvm_proc_rec *proc, __u64 blob)
 {
@@ -373,8 +380,9 @@ static __always_inline int stub__is_on_top(struct unwind_state *u, struct jvm_st
 	return inner > outer || outer > u->pc || !stub__enters(outer);
 }
 
-/* A stub that is interrupted has a frame pointer or has not, and has pushed any registers. The call
- * of this stub at the return address decides. -1: there is none. */
+/* Sets the rule for an interrupted stub, which may have a frame pointer, and may have pushed any
+ * registers. The call of this stub before the return address decides. Returns 0, or -1 if no
+ * return address is found. */
 static __always_inline int stub__interrupted(struct unwind_state *u, struct jvm_state *state,
 					     const struct jvm_proc_rec *proc, __u64 blob,
 					     int has_rbp)
@@ -397,7 +405,8 @@ static __always_inline int stub__interrupted(struct unwind_state *u, struct jvm_
 		if (word__called(u, state, proc, u->sp + 8 * i, blob) == CALLED_PROVEN) {
 			rule__set(u, UNWIND_REG_RSP, 8 * (i + 1),
 				  u->rbp > u->sp + 8 * i ? UNWIND_WORDS_SAME : UNWIND_WORDS_LOST);
-			/* Below other words than pushed ones an earlier call may have left it. */
+			/* An earlier call may have left the return address, unless all words
+			 * above it are pushed ones. */
 			if (i && !stack__read(u, u->sp + 8 * i) && pushes__of(u, u->value) < i)
 				u->next_evidence = EVIDENCE_INFERRED;
 			return 0;
@@ -418,8 +427,8 @@ static __always_inline int stub__interrupted(struct unwind_state *u, struct jvm_
 	return -1;
 }
 
-/* The end of the stub that forwards an exception: `pop rdx; mov rax, [r15 + 8]; mov qword
- * [r15 + 8], 0; jmp rbx`. The return address is in rdx. */
+/* The end of the stub that forwards an exception, with the return address in rdx: `pop rdx; mov
+ * rax, [r15 + 8]; mov qword [r15 + 8], 0; jmp rbx`. */
 #define CODE_LOAD_PENDING  0x08478b49U
 #define CODE_CLEAR_PENDING 0x0847c749ULL
 #define CODE_JMP_RBX	   0xe3ff
@@ -435,8 +444,9 @@ static __always_inline int exception__is_forwarded(__u64 pc)
 	       ((code[1] & 0xffff) == CODE_JMP_RBX && code[0] == CODE_CLEAR_PENDING);
 }
 
-/* Stubs, adapters and tables of calls: with a frame pointer, or (still) without a frame. 1: there
- * is a rule; JVM_NOTED: the JVM's own code has not called it, or nothing proves that. */
+/* Sets the rule for stubs, adapters and tables of calls, with a frame pointer, or without a
+ * frame (yet). Returns 1 if there is a rule. Returns JVM_NOTED if the JVM's own code has not
+ * called the stub, or no call is proven. */
 static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *state,
 				      const struct jvm_proc_rec *proc, __u64 blob)
 {
@@ -444,14 +454,15 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 		      !(u->rbp & 7);
 	int known;
 
-	/* Behind the call of the call stub, which has a frame. */
+	/* After the call of the call stub, which has a frame. */
 	if (u->leaf && has_rbp && proc->call_stub_return &&
 	    u->pc - proc->call_stub_return < CALL_STUB_BYTES &&
 	    returns_to_native(u, state, proc, u->rbp + 8) && stub__edge(u) < 0) {
 		rule__set(u, UNWIND_REG_RBP, 16, -2);
 		return 1;
 	}
-	/* First: registers that it saves may look like what barrier__rule searches. */
+	/* This check comes first, since saved registers may resemble the return address that
+	 * barrier__rule searches. */
 	if (has_rbp && !stack__read(u, u->rbp + 8) && u->value == BARRIER_COOKIE) {
 		rule__set(u, UNWIND_REG_RBP, 24, -3);
 		return 1;
@@ -470,7 +481,7 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 	if (u->leaf)
 		return stub__interrupted(u, state, proc, blob, has_rbp) ? JVM_NOTED : 1;
 	u->note.lasts = has_rbp && (!proc->call_stub_return || u->pc == proc->call_stub_return);
-	/* A function within the stub that has called another one. */
+	/* A function within the stub has called another one. */
 	if (has_rbp && u->pc != proc->call_stub_return && !stack__read(u, u->sp) &&
 	    u->value - u->pc + STUB_NEAR < 2 * STUB_NEAR && stub__is_on_top(u, state, proc, blob)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
@@ -491,8 +502,9 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 	return 1;
 }
 
-/* A stub that saves all registers has set rbp long before its frame is whole, and the word where
- * the frame will end may be the return address of another call. */
+/* Prefers a rule by rbp for a stub that saves all registers. Such a stub has set rbp long before
+ * its frame is whole. Until then, the word at the future end of the frame may be the return
+ * address of another call. */
 static __always_inline void blob__prefer_rbp(struct unwind_state *u, struct jvm_state *state,
 					     const struct jvm_proc_rec *proc, __u64 blob,
 					     __u32 words)
@@ -506,7 +518,7 @@ static __always_inline void blob__prefer_rbp(struct unwind_state *u, struct jvm_
 #define CODE_CMP_0 0xf883 /* cmp $0,%reg, and a byte of 0 */
 #define CODE_JNE_8 0x75
 
-/* Counts the `pop` instructions at @pc, two at most. *ret_end is where they end. */
+/* Counts the `pop` instructions at @pc, two at most. *ret_end is the address after them. */
 static __always_inline int pops__count(__u64 pc, __u64 *ret_end)
 {
 	__u32 code = 0, has_prefix;
@@ -526,7 +538,7 @@ static __always_inline int pops__count(__u64 pc, __u64 *ret_end)
 	return n;
 }
 
-/* Returns where `cmp $0,%reg; jne` at @pc ends. 0: the code is another. */
+/* Returns the end of `cmp $0,%reg; jne` at @pc; 0: other code. */
 static __always_inline __u64 check__end(__u64 pc)
 {
 	__u64 code = 0;
@@ -541,10 +553,10 @@ static __always_inline __u64 check__end(__u64 pc)
 	return (code & 0xff) == CODE_JNE_8 ? pc + 5 : (code & 0xffff) == CODE_JNE ? pc + 9 : 0;
 }
 
-/* C1 passes arguments to slow_subtype_check, and both compilers one to fixups of conversions, by
- * pushing them, and pops them behind the call: so much larger is its frame. Copies of arrays have
- * pushed two registers before, and pop these where the check fails (LIR_Assembler::emit_arraycopy).
- * The method may also be interrupted before it pops. In words. */
+/* Returns the number of words by which the frame is larger than its size. C1 pushes arguments
+ * for slow_subtype_check, and both compilers push one for fixups of conversions, and pop them
+ * after the call. Copies of arrays push two registers before, and pop these where the check
+ * fails (LIR_Assembler::emit_arraycopy). The method may also be interrupted before it pops. */
 __noinline int words__pushed(struct unwind_state *u)
 {
 	__u64 end;
@@ -558,8 +570,8 @@ __noinline int words__pushed(struct unwind_state *u)
 }
 
 /* A copy of arrays that checks their types pushes two registers, and then compares the types
- * (C1's emit_arraycopy): `push a; push b; mov b, [b + 8]`, or a. `pop b; pop a` ends that. Between
- * them it pushes both in the other order, for a call. */
+ * (C1's emit_arraycopy): `push a; push b; mov b, [b + 8]`, or a. `pop b; pop a` ends that. In
+ * between, the copy pushes both in the other order, for a call. */
 #define COPY_WORDS	     2
 #define COPY_BYTES_MAX	     160
 #define CODE_MOV_TYPE	     0x08408b /* mov reg, [reg + 8], if both are register 0 */
@@ -570,10 +582,10 @@ __noinline int words__pushed(struct unwind_state *u)
 
 struct copy_scan {
 	__u64 at, end;
-	__u32 pair; /* the two `push` instructions; 0: they are not there, or their end was seen */
+	__u32 pair; /* the two `push` instructions; 0: not found, or their end was found */
 };
 
-/* Do the bytes behind the pair load the type of a register that it has pushed? */
+/* Returns true if the bytes after the pair load the type of a register that the pair has pushed. */
 static __always_inline int copy__loads_type(__u32 pair, __u64 code)
 {
 	__u32 mov = CODE3((code & 0xf0) == 0x40 ? code >> 8 : code);
@@ -600,8 +612,8 @@ static long copy__scan(__u32 index __attribute__((unused)), void *ctx)
 	return 0;
 }
 
-/* Words that an interrupted method has pushed for such a copy. The read of the stack rules it out
- * for most methods: no return address is where it would be then. */
+/* Returns the words that an interrupted method has pushed for such a copy. The read of the stack
+ * rules it out for most methods, since the expected place has no return address. */
 __noinline int copy__pushed(struct unwind_state *u, const struct jvm_proc_rec *proc)
 {
 	struct copy_scan scan = {};
@@ -615,8 +627,8 @@ __noinline int copy__pushed(struct unwind_state *u, const struct jvm_proc_rec *p
 	return scan.pair && scan.at == scan.end ? COPY_WORDS : 0;
 }
 
-/* The rule for a pc in the code cache into u->rule. `ret` is what the walker will know. 1; 0: it is
- * no code; JVM_AGAIN, or JVM_NOTED. */
+/* Sets u->rule for a pc in the code cache. `ret` is the frame for the walker. Returns 1; 0 if
+ * the pc is not in code; JVM_AGAIN or JVM_NOTED. */
 __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 			  const struct jvm_proc_rec *proc, struct jvm_frame *ret)
 {
@@ -666,7 +678,7 @@ static __always_inline int any__rule(struct unwind_state *u, struct jvm_state *s
 						       : blob__rule(u, state, proc, ret);
 }
 
-/* The rule for a frame of the JVM's own code into u->rule. 1; 0: it is none. */
+/* Sets u->rule for a frame of the JVM's own code. Returns 1, or 0 if the frame is not one. */
 __noinline int jvm__rule(struct unwind_state *u, struct jvm_state *state,
 			 const struct jvm_proc_rec *proc)
 {
@@ -687,7 +699,7 @@ __noinline int jvm__rule(struct unwind_state *u, struct jvm_state *state,
 	return known != JVM_NOTED;
 }
 
-/* Whose sample it is. */
+/* Begins a sample: looks up the record of its process. */
 static __always_inline void jvm_state__begin(struct jvm_state *state, const struct scratch *scratch)
 {
 	__u32 space = scratch->proc.space;
@@ -700,7 +712,7 @@ static __always_inline void jvm_state__begin(struct jvm_state *state, const stru
 		state->proc = *proc;
 }
 
-/* As jvm__rule, for what the sample's process is (bpf/tableless.bpf.h). */
+/* As jvm__rule, for the sample's process (bpf/tableless.bpf.h). */
 __noinline int jvm__tableless(struct unwind_state *u)
 {
 	const struct scratch *scratch = scratch__get();

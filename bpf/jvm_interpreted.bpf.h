@@ -2,17 +2,17 @@
 #ifndef BRAID_JVM_INTERPRETED_BPF_H
 #define BRAID_JVM_INTERPRETED_BPF_H
 
-/* How to leave a frame of HotSpot's interpreter, and an entry or an end of an interpreted method,
- * which has no frame. Includes what all rules for HotSpot's code share. */
+/* Rules for frames of HotSpot's interpreter, and for the start and the end of an interpreted
+ * method, where it has no frame. Includes functions that all rules for HotSpot's code share. */
 
 #include "bpf/jvm_blobs.bpf.h"
 #include "bpf/jvm_numbers.bpf.h"
 #include "bpf/return_address.bpf.h"
 #include "bpf/tableless.bpf.h"
 
-#define INTERPRETED_MOVED_MAX 32768 /* bytes that a frame's end is moved by at most */
+#define INTERPRETED_MOVED_MAX 32768 /* limit for moves of a frame's end; bytes */
 
-/* The first bytes of code that was read as a number. */
+/* The first bytes of code that is read as a number. */
 #define CODE3(code) ((code)&0xffffff)
 #define CODE4(code) ((code)&0xffffffff)
 #define CODE6(code) ((code)&0xffffffffffffULL)
@@ -28,7 +28,7 @@ static __always_inline void rule__set(struct unwind_state *u, __u32 reg, int cfa
 	u->rule.aux_words = UNWIND_WORDS_LOST; /* Java code saves no register for its caller */
 }
 
-/* Does @pc lie in the code cache? Global, so that the verifier checks it once. */
+/* Returns true if @pc lies in the code cache. Global, so that the verifier checks it once. */
 __noinline int pc__is_jvm(const struct jvm_proc_rec *proc, __u64 pc)
 {
 	return proc && heap__find(proc, pc);
@@ -40,11 +40,12 @@ static __always_inline int returns_to_jvm(struct unwind_state *u, const struct j
 	return !stack__read(u, address) && pc__is_jvm(proc, u->value);
 }
 
-/* Results of what looks for a rule, besides 0 and 1. */
-#define JVM_AGAIN 2 /* u->pc has changed, try again */
-#define JVM_NOTED 3 /* it is the JVM's code, but there is no rule */
+/* Results of functions that search a rule, besides 0 and 1. */
+#define JVM_AGAIN 2 /* u->pc has changed, search again */
+#define JVM_NOTED 3 /* the JVM's code, without a rule */
 
-/* The caller's frame is what there is, at a return address that was popped. */
+/* Moves to the caller if the frame is gone and its return address was popped to rdx. Returns 1
+ * if so. */
 static __always_inline int jvm__is_gone(struct unwind_state *u, const struct jvm_proc_rec *proc)
 {
 	__u64 pc = u->regs[UNWIND_REG_RDX];
@@ -56,8 +57,8 @@ static __always_inline int jvm__is_gone(struct unwind_state *u, const struct jvm
 	return 1;
 }
 
-/* The caller's frame is what there is: the return address is @pc, in a register, and the caller's
- * stack pointer @sp. */
+/* Moves to the caller if the frame is gone: the return address is @pc, from a register, and the
+ * caller's stack pointer is @sp. Returns 1 if so. */
 static __always_inline int jvm__is_popped(struct unwind_state *u, const struct jvm_proc_rec *proc,
 					  __u64 pc, __u64 sp)
 {
@@ -71,12 +72,13 @@ static __always_inline int jvm__is_popped(struct unwind_state *u, const struct j
 }
 
 #define CODE_PUSH_RDX	0x52
-#define EXCEPTION_WORDS 2 /* of an exception blob's frame: rbp, return address */
+#define EXCEPTION_WORDS 2 /* words of an exception blob's frame: rbp, return address */
 
-/* An exception blob is jumped to with the return address in rdx, pushes that, and pops it again
- * before it jumps to the handler (OptoRuntime::generate_exception_blob). Behind the pop it takes
- * several instructions, with the address in rdx and in the thread (r15). @at: bytes into the code.
- * Returns true if the blob has no frame, as the one that u->rule has does not return there. */
+/* An exception blob is entered by a jump, with the return address in rdx. It pushes that
+ * address, and pops it again before it jumps to the handler
+ * (OptoRuntime::generate_exception_blob). Several instructions follow the pop, with the address
+ * in rdx and in the thread (r15). @at is the offset in the code. Returns true if the blob has no
+ * frame, since the frame of u->rule does not return to the address. */
 static __always_inline int exception__is_popped(struct unwind_state *u,
 						const struct jvm_proc_rec *proc, __u32 at)
 {
@@ -94,7 +96,7 @@ static __always_inline int exception__is_popped(struct unwind_state *u,
 }
 
 #define INTERPRETED_WORDS      8
-#define CONST_METHOD_BYTES_MAX (64 * 1024 + 512) /* to the last of its bytecodes */
+#define CONST_METHOD_BYTES_MAX (64 * 1024 + 512) /* offset of its last bytecode, at most */
 
 /* Returns the bytecode's address that the interpreted frame with these @words has saved. */
 static __always_inline __u64 interpreted__bcp(const struct jvm_proc_rec *proc,
@@ -113,7 +115,7 @@ static __always_inline int interpreted__is_pushed(const struct unwind_state *u,
 										   : JVM_BCP_WORDS);
 }
 
-/* Returns the Method. An entry has it in rbx until it is pushed. */
+/* Returns the Method. It is in rbx until the entry pushes it. */
 static __always_inline __u64 interpreted__method(const struct unwind_state *u,
 						 const __u64 words[INTERPRETED_WORDS])
 {
@@ -122,11 +124,11 @@ static __always_inline __u64 interpreted__method(const struct unwind_state *u,
 	return words[INTERPRETED_WORDS + INTERPRETED_METHOD];
 }
 
-/* Has rbp been set up for an interpreted frame? An entry has not made its frame yet, stubs in the
- * same buffer never do: there it is the caller's. Then the words are not those of a method, with
- * a place in its bytecodes (native methods have none), which is *@ret_bcp. An entry has the method
- * in rbx, and in r13 first the sender's stack pointer and then that place (generate_fixed_frame).
- */
+/* Returns true if rbp is that of an interpreted frame. An entry has not made its frame yet, and
+ * stubs in the same buffer never do; there, rbp is the caller's. Then the words are not those of
+ * a method with a place in its bytecodes (native methods have none), which is *@ret_bcp. An
+ * entry has the method in rbx. It has the sender's stack pointer in r13 first, and then that
+ * place (generate_fixed_frame). */
 static __always_inline int interpreted__is_made(const struct unwind_state *u,
 						const struct jvm_proc_rec *proc,
 						const __u64 words[INTERPRETED_WORDS],
@@ -161,9 +163,9 @@ static __always_inline int interpreted__is_made(const struct unwind_state *u,
 	return 1;
 }
 
-#define ENTRY_BYTES (8 * INTERPRETED_WORDS) /* of what an entry pushes below rbp */
+#define ENTRY_BYTES (8 * INTERPRETED_WORDS) /* bytes that an entry pushes below rbp */
 
-/* Has an entry set rbp, and not yet pushed all that makes it a frame? */
+/* Returns true if an entry has set rbp, but not yet pushed all words of its frame. */
 static __always_inline int interpreted__is_entered(struct unwind_state *u,
 						   const struct jvm_proc_rec *proc)
 {
@@ -171,7 +173,7 @@ static __always_inline int interpreted__is_entered(struct unwind_state *u,
 	       returns_to_jvm(u, proc, u->rbp + 8);
 }
 
-/* The words that end at rbp. */
+/* Reads the words that end at rbp. */
 static __always_inline int interpreted__read(struct unwind_state *u, __u64 words[INTERPRETED_WORDS])
 {
 	__u64 start = u->rbp - 8 * INTERPRETED_WORDS, at;
@@ -196,8 +198,9 @@ static __always_inline void interpreted__note(struct unwind_state *u,
 		u->note.words[i] = words[INTERPRETED_WORDS - 1 - i];
 }
 
-/* An entry is called with the caller's stack pointer in r13: arguments that compiled code has in
- * registers were pushed since. Elsewhere r13 is no address of the stack. */
+/* Sets caller_sp from r13, in which an entry has the caller's stack pointer. Arguments that
+ * compiled code has in registers were pushed since. Elsewhere r13 is not an address of the
+ * stack. */
 static __always_inline void interpreted__set_sender(struct unwind_state *u)
 {
 	__u64 sender = u->regs[UNWIND_REG_R13];
@@ -206,15 +209,16 @@ static __always_inline void interpreted__set_sender(struct unwind_state *u)
 		u->caller_sp = sender;
 }
 
-/* Is @pc in the interpreter, which pushes addresses that it is returned to, or in the call stub? */
+/* Returns true if @pc is in the interpreter, which pushes its return addresses, or in the call
+ * stub. */
 static __always_inline int jvm__is_entry(const struct jvm_proc_rec *proc, __u64 pc)
 {
 	return pc - proc->interpreter_start < proc->interpreter_end - proc->interpreter_start ||
 	       pc == proc->call_stub_return;
 }
 
-/* Is @pc a return address of the JVM's code? A call ends there, or the interpreter has pushed it.
- */
+/* Returns true if @pc is a return address of the JVM's code: it follows a call, or the
+ * interpreter has pushed it. */
 static __always_inline int pc__is_returned_to(struct unwind_state *u,
 					      const struct jvm_proc_rec *proc, __u64 pc)
 {
@@ -222,12 +226,12 @@ static __always_inline int pc__is_returned_to(struct unwind_state *u,
 }
 
 /* The last instructions of an interpreted method: the return address goes to r13, the caller's
- * stack pointer from rbx to rsp, and a jump follows, in JDK 20 to 24 behind a check
- * (InterpreterMacroAssembler::remove_activation). r13 is no address of code elsewhere: it is a
- * bytecode's, or the caller's stack pointer. */
+ * stack pointer from rbx to rsp, and a jump follows. JDK 20 to 24 have a check before the jump
+ * (InterpreterMacroAssembler::remove_activation). Elsewhere r13 is not an address of code, but a
+ * bytecode's address, or the caller's stack pointer. */
 #define CODE_POP_R13	 0x5d41 /* pop r13; mov rsp, rbx */
 #define CODE_RSP_RBX	 0xe38b48
-#define CODE_CLEAR_FLAG	 0x87c641 /* movb $0, disp32(%r15): JDK 25 has it in front of these */
+#define CODE_CLEAR_FLAG	 0x87c641 /* movb $0, disp32(%r15): JDK 25 has it before these */
 /* Entries of mathematics and checksums make no frame, and have the stack pointer in r13. */
 #define CODE_POP_RAX_R13 0xe0ffe58b4958ULL /* pop rax; mov rsp, r13; jmp rax */
 #define CODE_POP_RDI_R13 0xe7ffe58b495fULL
@@ -235,8 +239,8 @@ static __always_inline int pc__is_returned_to(struct unwind_state *u,
 #define CODE_JMP_RAX	 0xe0ff
 #define CODE_JMP_RDI	 0xe7ff
 
-/* The register that the return address is in, behind the pop of an entry that makes no frame. -1:
- * elsewhere. */
+/* Returns the register that has the return address, after the pop of an entry without a frame;
+ * -1: elsewhere. */
 static __always_inline int end__register(__u64 before, __u64 at)
 {
 	__u32 jump = CODE3(at) == CODE_RSP_R13	    ? at >> 24 & 0xffff
@@ -246,7 +250,7 @@ static __always_inline int end__register(__u64 before, __u64 at)
 	return jump == CODE_JMP_RAX ? UNWIND_REG_RAX : jump == CODE_JMP_RDI ? UNWIND_REG_RDI : -1;
 }
 
-/* Is a return address where such an end has it? */
+/* Returns true if a return address is in one of the places that such an end uses. */
 static __always_inline int end__is_possible(struct unwind_state *u, const struct jvm_proc_rec *proc)
 {
 	return returns_to_jvm(u, proc, u->sp) ||
@@ -255,7 +259,8 @@ static __always_inline int end__is_possible(struct unwind_state *u, const struct
 			    pc__is_jvm(proc, u->regs[UNWIND_REG_RDI])));
 }
 
-/* 1: there is a rule; JVM_AGAIN; 0: the pc is elsewhere. */
+/* Sets the rule for the end of an interpreted method. Returns 1 if there is a rule, JVM_AGAIN,
+ * or 0 if the pc is elsewhere. */
 static __always_inline int interpreted__is_left(struct unwind_state *u,
 						const struct jvm_proc_rec *proc)
 {
@@ -320,9 +325,10 @@ static __always_inline int entry__has_popped(__u64 pc)
 	       CODE5(code[1]) == CODE_POPPED_PUSH;
 }
 
-/* An entry that compiled code has called has no frame yet: rbp may be that of an interpreted frame
- * further out. The return address is on top of the stack, or the entry has popped it to rax, to put
- * it behind the method's variables. 1: there is a rule; JVM_AGAIN; 0: neither. */
+/* Sets the rule for an entry that compiled code has called. It has no frame yet, so that rbp may
+ * be that of an interpreted frame further out. The return address is on top of the stack, or
+ * popped to rax, to be pushed after the method's variables. Returns 1 if there is a rule,
+ * JVM_AGAIN, or 0 for neither. */
 static __always_inline int interpreted__is_called(struct unwind_state *u,
 						  const struct jvm_proc_rec *proc)
 {
@@ -343,15 +349,15 @@ static __always_inline int interpreted__is_called(struct unwind_state *u,
 	return jvm__is_popped(u, proc, pc, sender) ? JVM_AGAIN : 0;
 }
 
-/* The first instructions at which the interpreter is returned to: they restore the stack pointer
- * from the frame, and then r13, which until then is the callee's (generate_return_entry_for). */
+/* The first instructions after a return to the interpreter. They restore the stack pointer from
+ * the frame, and then r13, which until then is the callee's (generate_return_entry_for). */
 #define CODE_LOAD_RSP	0xf0658b48U	/* mov rsp, [rbp - 16] */
 #define CODE_LOAD_RCX	0x48f04d8b48ULL /* mov rcx, [rbp - 16], of JDK 20 and later; ... */
 #define CODE_LEA_RSP	0xcd648d48U	/* ... lea rsp, [rbp + 8 * rcx] */
 #define CODE_CLEAR_LAST 0xf045c748U	/* mov qword [rbp - 16], 0 */
 #define CODE_LOAD_R13	0x6d8b4c	/* mov r13, [rbp + ib] */
 
-/* Has a callee just returned to the interpreter, whose frame is that at rbp? */
+/* Returns true if a callee has just returned to the interpreter, whose frame is at rbp. */
 static __always_inline int interpreted__is_returned_to(const struct unwind_state *u)
 {
 	__u64 code;
@@ -397,7 +403,7 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 				u->caller_sp = u->value;
 			return 1;
 		}
-		/* Between the two instructions that make it. */
+		/* Between the two instructions that make the frame. */
 		if (u->leaf && !stack__read(u, u->sp) && u->value == u->rbp &&
 		    returns_to_jvm(u, proc, u->sp + 8)) {
 			rule__set(u, UNWIND_REG_RSP, 16, -2);
@@ -410,7 +416,7 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	ret->kind = JVM_INTERPRETED;
 	ret->blob = interpreted__method(u, words);
 	ret->bcp = bcp;
-	/* A compiled method that has called this one ends there, as arguments were moved. */
+	/* The frame of a compiled caller ends at this address, as arguments were moved. */
 	u->caller_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
 	interpreted__note(u, proc, words);
 	return 1;

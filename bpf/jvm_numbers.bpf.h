@@ -2,8 +2,8 @@
 #ifndef BRAID_JVM_NUMBERS_BPF_H
 #define BRAID_JVM_NUMBERS_BPF_H
 
-/* The numbers of HotSpot's code: each Java frame is a native frame that the unwinder has met there
- * (bpf/jvm_frames.bpf.h), and gets that of its method or piece of code. */
+/* The numbers of HotSpot's code. Each Java frame is a native frame that the unwinder has found
+ * in that code (bpf/jvm_frames.bpf.h). It gets the number of its method or piece of code. */
 
 #include "bpf/jvm_state.bpf.h"
 #include "bpf/tableless.bpf.h"
@@ -23,12 +23,13 @@ static __always_inline int code__announce(const struct jvm_key *key, const struc
 	rec->first_line = key->content;
 	rec->table_size = key->space;
 	rec->table_format = key->kind;
-	/* User space shall read more of it while the JVM runs and the code is there. */
+	/* Wakes up user space, which reads more while the JVM runs and the code exists. */
 	return bpf_ringbuf_output(&ring, header, sizeof(header), BPF_RB_FORCE_WAKEUP);
 }
 
-/* The number of this code, told to user space with its first use. `start`: of its instructions. -1:
- * that could not be told, and the next sample tries again. */
+/* Gets the number of this code, which is announced to user space at its first use. `start` is
+ * the address of its instructions. Returns 0, or -1 if the announcement failed; the next sample
+ * then tries again. */
 static __noinline int code__number(const struct jvm_key *key, const struct scratch *scratch,
 				   __u64 start, __u32 *ret_code)
 {
@@ -41,8 +42,8 @@ static __noinline int code__number(const struct jvm_key *key, const struct scrat
 			  ret_code);
 }
 
-/* Index of the current bytecode: of the innermost frame it is in r13, where the interpreter has
- * the rest of them saved. */
+/* Returns the index of the current bytecode. Its address is in r13 in the innermost frame; the
+ * other frames have saved it. */
 static __always_inline __u32 bytecode__index(const struct jvm_offsets *offsets, __u64 const_method,
 					     __u64 saved, __u64 live)
 {
@@ -53,8 +54,8 @@ static __always_inline __u32 bytecode__index(const struct jvm_offsets *offsets, 
 	return saved - start < 65536 ? saved - start : JVM_NO_BCI;
 }
 
-/* Where the number of this code is remembered: no look-up in a hash, and nothing to be read of it.
- */
+/* Returns the cache entry for this code's number, which saves the look-up in a hash map and all
+ * reads for the code. */
 static __always_inline struct jvm_number *number__at(struct jvm_state *state, __u64 address)
 {
 	__u64 hash = address * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
@@ -70,7 +71,7 @@ static __always_inline int number__is(const struct jvm_number *number,
 	       state->time_ns - number->checked_ns < NOTE_RECHECK_NS;
 }
 
-/* `start` as for code__number. */
+/* Fills a cache entry; `start` as for code__number. */
 static __always_inline void number__set(struct jvm_number *number, const struct jvm_state *state,
 					const struct scratch *scratch, const struct jvm_key *key,
 					__u64 start)
@@ -94,7 +95,7 @@ static __always_inline int interpreted__is_replaced(const struct jvm_offsets *of
 	return saved && bytecode__index(offsets, const_method, saved, live) == JVM_NO_BCI;
 }
 
-/* As frame->blob is a Method. 0: it cannot be read. */
+/* Returns the key of a frame whose frame->blob is a Method; 0: unreadable. */
 static __always_inline __u64 interpreted__key(struct unwind_state *u, const struct scratch *scratch,
 					      struct jvm_state *state,
 					      const struct jvm_frame *frame)
@@ -135,7 +136,7 @@ static __always_inline __u64 compiled__key(struct unwind_state *u, const struct 
 	return FRAME_KEY(number->code, frame->at);
 }
 
-/* What the frame in state->frame is, into the note of it. */
+/* Writes the code and place of the frame in state->frame to its note. */
 __noinline int jvm__note(struct unwind_state *u, struct jvm_state *state)
 {
 	const struct scratch *scratch = scratch__get();

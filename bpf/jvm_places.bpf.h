@@ -2,7 +2,7 @@
 #ifndef BRAID_JVM_PLACES_BPF_H
 #define BRAID_JVM_PLACES_BPF_H
 
-/* Where interrupted compiled code is with its frame, by the instructions around the pc. */
+/* The state of the frame of interrupted compiled code, by the instructions around the pc. */
 
 #include "bpf/jvm_interpreted.bpf.h"
 
@@ -20,7 +20,7 @@
 #define CODE_POLL_8	 0x673b49 /* cmp rsp, [r15 + ib]: the poll at a return */
 #define CODE_POLL_32	 0xa73b49
 #define CODE_POLL_PAGE	 0x0585	  /* test [rip + id], eax: the poll of JDK 8 at a return */
-#define CODE_POLL_LOAD_8 0x578b4d /* mov r10, [r15 + ib]: that of JDK 10 to 15 is ... */
+#define CODE_POLL_LOAD_8 0x578b4d /* mov r10, [r15 + ib]: the poll of JDK 10 to 15 is ... */
 #define CODE_POLL_LOAD	 0x978b4d /* ... mov r10, [r15 + id]; ... */
 #define CODE_POLL_IMM	 0xba49	  /* ... or mov r10, imm64, if JDK 8 has its page far away; ... */
 #define CODE_POLL_REG	 0xc3028541U /* ... test [r10], eax; and a ret */
@@ -28,11 +28,11 @@
 #define CODE_BARRIER_32	 0x7f8141
 #define CODE_BARRIER_D32 0xbf8141
 #define CODE_BARRIER_JE	 0xe80574 /* je over a call: the entry barrier of native wrappers */
-#define CODE_LEAVE	 0xc9	  /* a native wrapper's, which then polls, and looks for ... */
+#define CODE_LEAVE	 0xc9 /* end of a native wrapper, which then polls, and checks for ... */
 #define CODE_POLL_BIT	 0x47f641 /* test byte [r15 + ib], 1 */
 #define CODE_PENDING	 0x7f8349 /* ... exceptions: cmp qword [r15 + ib], 0; ... */
-#define CODE_PENDING_32	 0x7f8149 /* ... the same with an operand of 32 bits */
-#define CODE_JNE_1	 0x01850f /* over the ret */
+#define CODE_PENDING_32	 0x7f8149 /* ... or with an operand of 32 bits */
+#define CODE_JNE_1	 0x01850f /* jumps over the ret */
 #define CODE_POP_RDX	 0x5a
 #define CODE_ADD_RSP_8	 0xc48348 /* 48 83 c4 ib */
 #define CODE_JMP_R10	 0xe2ff41
@@ -42,13 +42,13 @@
 #define CODE_SAVE_R10_8	 0x57894d /* ... mov [r15 + ib], r10 ... */
 #define CODE_SAVE_R10	 0x97894d /* ... or mov [r15 + id], r10; and a jmp */
 #define CODE_JA		 0x870f
-#define CODE_JB		 0x820f /* over the call of a method with @ReservedStackAccess */
+#define CODE_JB		 0x820f /* jumps over the call of a method with @ReservedStackAccess */
 #define CODE_JNE	 0x850f
 
-/* Where interrupted code is with its frame: before, in and after its making. FRAME_LEFT: before the
- * jump of an end of the code, if the word at the stack pointer is a return address. FRAME_GONE: the
- * return address is popped, too, and is in rdx, as at the end of stubs that throw. FRAME_NOT: u->pc
- * is the caller's by now. */
+/* The state of the frame: before, during and after its making. FRAME_LEFT: before the jump at an
+ * end of the code, if the word at the stack pointer is a return address. FRAME_GONE: the return
+ * address is popped to rdx, as at the end of stubs that throw. FRAME_NOT: u->pc is now the
+ * caller's. */
 enum { FRAME_WHOLE, FRAME_NONE, FRAME_PUSHED, FRAME_UNSAVED, FRAME_LEFT, FRAME_GONE, FRAME_NOT };
 
 /* The machine code around a pc: 16 bytes before it, and 24 bytes from it on. */
@@ -61,8 +61,8 @@ enum {
 	CODE_AROUND_WORDS
 };
 
-/* Does the code before a `jne` compare the entry barrier's guard? The check of an inline cache has
- * a `jne`, too, before there is a frame. */
+/* Returns true if the code before a `jne` compares the entry barrier's guard. The check of an
+ * inline cache, before there is a frame, also has a `jne`. */
 static __always_inline int barrier__is_compared(__u64 far_before, __u64 before)
 {
 	return CODE3(before >> 24) == CODE_BARRIER_8 || CODE3(before) == CODE_BARRIER_32 ||
@@ -99,8 +99,8 @@ static __always_inline int prologue__place(const __u64 code[CODE_AROUND_WORDS], 
 	return otherwise;
 }
 
-/* Is the frame gone, as code is at the poll of a return, or in it (MachEpilogNode::emit, x86_64.ad;
- * LIR_Assembler::return_op)? JDK 16 and later compare rsp. */
+/* Returns true if the frame is gone, as at or in the poll of a return (MachEpilogNode::emit,
+ * x86_64.ad; LIR_Assembler::return_op). JDK 16 and later compare rsp. */
 static __always_inline int epilogue__polls(__u64 before, __u64 at)
 {
 	if ((at & 0xffff) == CODE_POLL_PAGE && (at >> 48 & 0xff) == CODE_RET)
@@ -112,22 +112,22 @@ static __always_inline int epilogue__polls(__u64 before, __u64 at)
 		(at & 0xffff) == CODE_POLL_IMM);
 }
 
-/* Does the instruction save r10 in the thread, and a `jmp` follow it? */
+/* Returns true if the instruction saves r10 in the thread, and a `jmp` follows. */
 static __always_inline int r10__is_saved(__u64 at)
 {
 	return (CODE3(at) == CODE_SAVE_R10 && at >> 56 == CODE_JMP) ||
 	       (CODE3(at) == CODE_SAVE_R10_8 && (at >> 32 & 0xff) == CODE_JMP);
 }
 
-/* The slow path of a poll at a return, which lies behind the method's code (C1SafepointPollStub,
- * C2SafepointPollStub): the frame is gone there, too. */
+/* Returns true in the slow path of a poll at a return, where the frame is gone, too. It lies
+ * after the method's code (C1SafepointPollStub, C2SafepointPollStub). */
 static __always_inline int epilogue__is_slow(const __u64 code[CODE_AROUND_WORDS])
 {
 	__u64 before = code[CODE_NEAR_BEFORE], at = code[CODE_AT], behind = code[CODE_BEHIND];
 
-	if (CODE3(at) == CODE_LEA_R10) /* of 7 bytes */
+	if (CODE3(at) == CODE_LEA_R10) /* has 7 bytes */
 		return r10__is_saved(at >> 56 | behind << 8);
-	if ((at & 0xffff) == CODE_POLL_IMM) /* of 10 bytes */
+	if ((at & 0xffff) == CODE_POLL_IMM) /* has 10 bytes */
 		return r10__is_saved(behind >> 16 | code[CODE_FAR_BEHIND] << 48);
 	if ((at & 0xff) == CODE_JMP)
 		return CODE3(before >> 8) == CODE_SAVE_R10 ||
@@ -135,7 +135,7 @@ static __always_inline int epilogue__is_slow(const __u64 code[CODE_AROUND_WORDS]
 	return r10__is_saved(at);
 }
 
-/* A native wrapper looks for exceptions behind its frame. */
+/* Returns true where a native wrapper checks for exceptions after it has left its frame. */
 static __always_inline int epilogue__is_pending(const __u64 code[CODE_AROUND_WORDS])
 {
 	__u64 at = code[CODE_AT];
@@ -175,15 +175,16 @@ static __always_inline int epilogue__place(const __u64 code[CODE_AROUND_WORDS])
 		return before >> 56 == CODE_POP_RBP   ? FRAME_NONE
 		       : before >> 56 == CODE_POP_RDX ? FRAME_GONE
 						      : FRAME_WHOLE;
-	/* Where a callee was found, or an exception is handed on to the caller. */
+	/* The end of code that has found a callee, or forwards an exception to the caller. */
 	return before >> 56 == CODE_POP_RBP && code__is_jump(at) ? FRAME_LEFT : FRAME_WHOLE;
 }
 
 #define CODE_MOV_RBX 0xbb48 /* mov rbx, imm64, and a jmp */
-#define STATIC_BYTES 10	    /* of that mov */
+#define STATIC_BYTES 10	    /* bytes of that mov */
 
-/* A call of a method that is not compiled leads to a piece behind the caller's own code
- * (CompiledStaticCall). Nothing was entered there: the caller goes on at the return address. */
+/* Moves to the caller if a call of a method that is not compiled has led to a piece after the
+ * caller's own code (CompiledStaticCall). No method was entered there; the caller continues at
+ * the return address. */
 static __always_inline int call__is_static(struct unwind_state *u, const struct jvm_proc_rec *proc,
 					   const __u64 code[CODE_AROUND_WORDS])
 {
@@ -201,9 +202,10 @@ static __always_inline int call__is_static(struct unwind_state *u, const struct 
 	return jvm__is_popped(u, proc, pc, u->sp + 8);
 }
 
-#define PROLOGUE_BYTES 32 /* at most, where HotSpot does not say */
+#define PROLOGUE_BYTES 32 /* at most, if HotSpot does not define it */
 
-/* The last code of a page is read without what is behind it. Returns 0 or -1. */
+/* Reads the machine code around @pc. At the end of a page, the code after it is left out.
+ * Returns 0 or -1. */
 static __always_inline int code__around(__u64 pc, __u64 code[CODE_AROUND_WORDS])
 {
 	if (!jvm__read(code, 8 * CODE_AROUND_WORDS, pc - 16))

@@ -2,37 +2,39 @@
 #include "bpf/jvm_probes.bpf.h"
 
 /* HotSpot's calls: USDT method__entry and method__return. These are in functions of libjvm that
- * Java code calls directly, so the end of the probe's own native frame is the stack pointer of the
- * Java frame. That is a call's anchor: any place in a compiled frame, that of a frame of the
- * interpreter where its operands begin.
+ * Java code calls directly. So the end of the probe's own native frame is the stack pointer of
+ * the Java frame. This is a call's anchor: any place in a compiled frame, or the start of the
+ * operands in an interpreted frame.
  *
- * A frame may be moved while its call lives: the interpreter's gives way to a compiled one (OSR) or
- * several of the interpreter to one (deoptimisation), near by. So addresses only say so much: what
- * is further below than JVM_SLACK is dead. But each call tells of its end, by exceptions, too, with
- * one exception: C1 (JDK 17 to 25) does not for a method that it has put into another one, which is
- * left for a handler in there, or with that one. So a return ends all inner calls. What is
- * called in between seems to be called by the dead one; but if the same place of the same frame
- * tells of an entry again the one before is over. */
+ * A frame may be moved during its call. A compiled frame replaces an interpreted one (OSR), or
+ * several interpreted frames replace one (deoptimisation), near by. So addresses are evidence
+ * only beyond a distance: an entry that is further below than JVM_SLACK is dead.
+ *
+ * Each call reports its end, also by exceptions, except for some methods that C1 has inlined
+ * (JDK 17 to 25). C1 reports no end if such a method is left for a handler in the outer method,
+ * or together with it. So a return ends all inner calls. Calls in between seem to be made by the
+ * dead method. If the same place of the same frame reports an entry again, its previous entry
+ * has ended. */
 
 #define JVM_SLACK 8192
 
-/* Between the stack pointers at a call's entry and its return. The interpreter has the result on
- * the stack, and aligns it. */
+/* Limits for the distance between the stack pointers at a call's entry and its return. The
+ * interpreter has the result on the stack, and aligns it. */
 #define JVM_NEAR_LOW  (-8)
 #define JVM_NEAR_HIGH 24
 
-/* shadow_entry.match: the method, and where its frame is. */
+/* shadow_entry.match: the method, and the address of its frame. */
 #define JVM_MATCH(id, sp)   ((__u64)(id) << 32 | (__u32)(sp))
 #define JVM_MATCH_ID(match) ((__u32)((match) >> 32))
 #define JVM_MATCH_SP(match) ((__u32)(match))
 
-/* shadow_entry.flags, upper bits: the place in the Java code that the entry was told from. They
- * tell more places apart than a compiled method has. */
+/* shadow_entry.flags, upper bits: the place in the Java code that reported the entry. They
+ * distinguish more places than a compiled method has. */
 #define ENTRY_PLACE_SHIFT     4
 #define ENTRY_PLACE(pc)	      ((__u32)(pc) << ENTRY_PLACE_SHIFT)
 #define ENTRY_PLACE_OF(flags) ((flags) >> ENTRY_PLACE_SHIFT << ENTRY_PLACE_SHIFT)
 
-/* How far outwards the second is of the first. */
+/* Returns the distance from the first to the second, positive outwards. */
 static __always_inline __s32 distance(__u32 from_sp, __u32 to_sp)
 {
 	return to_sp - from_sp;
@@ -44,7 +46,7 @@ static __always_inline __u32 entry__sp(struct shadow *shadow, __u32 at)
 }
 
 struct jvm_search {
-	struct shadow_search drop; /* first: drop_to's */
+	struct shadow_search drop; /* first, for drop_to */
 	__u32 id, sp;
 	__u32 place; /* as in flags */
 	__u32 moved; /* index + 1 of an entry that fits if its frame was moved; 0: none */
@@ -64,7 +66,7 @@ static long find_dead(__u32 index, void *arg)
 	return 0;
 }
 
-/* Among the calls in the same frame. */
+/* Searches the place among the calls in the same frame. */
 static long find_place(__u32 index, void *arg)
 {
 	struct jvm_search *search = arg;
@@ -78,7 +80,8 @@ static long find_place(__u32 index, void *arg)
 	return 0;
 }
 
-/* What a call proves to be dead that is in the same frame as the one before, or further out. */
+/* Drops entries that a call in the same frame as the one before, or further out, proves to be
+ * dead. */
 __weak __noinline int jvm__prune(struct shadow *shadow, __u32 sp, __u32 place)
 {
 	struct jvm_search search = { .drop = { .shadow = shadow }, .sp = sp, .place = place };
@@ -100,9 +103,9 @@ __weak __noinline int jvm__prune(struct shadow *shadow, __u32 sp, __u32 place)
 	return 0;
 }
 
-#define JVM_INLINED 3 /* calls in one frame that are looked at at once */
+#define JVM_INLINED 3 /* calls in one frame that are checked at once */
 
-/* Quickly: may a call prove anything? */
+/* Returns true if a call may prove an entry dead; a quick check. */
 static __always_inline int may_prune(struct shadow *shadow, __u32 sp, __u32 place)
 {
 	__u32 depth = shadow->depth, i;
@@ -165,7 +168,7 @@ int jvm_method_entry(struct pt_regs *ctx)
 
 /* --- return --- */
 
-/* The innermost entry of the method whose frame is where the return was told, or near. */
+/* Searches the innermost entry of the method whose frame is at the return's address, or near. */
 static long find_call(__u32 index, void *arg)
 {
 	struct jvm_search *search = arg;
@@ -189,7 +192,7 @@ static long find_call(__u32 index, void *arg)
 	return 1;
 }
 
-/* A return that is not simply the innermost entry's. */
+/* Handles a return that does not match the innermost entry. */
 __weak __noinline int jvm__repair(struct shadow *shadow, __u64 match)
 {
 	struct jvm_search search = { .drop = { .shadow = shadow } };

@@ -2,10 +2,10 @@
 #ifndef BRAID_JVM_PROBES_BPF_H
 #define BRAID_JVM_PROBES_BPF_H
 
-/* Numbers of Java methods as probes tell them: by class, name and signature, each a text without an
- * end mark and its length. The texts are Symbols of the JVM, of which there is one for each content
- * as long as anybody uses it: addresses tell methods apart, and the content is looked at now and
- * then, as memory may be used again. */
+/* Numbers of Java methods that probes report by class, name and signature, each a text without
+ * an end mark and its length. The texts are Symbols of the JVM, of which there is one for each
+ * content while it is in use. So addresses identify methods. The content is checked every
+ * JVM_RECHECK_NS, as memory may be reused. */
 
 #include "bpf/cache.bpf.h"
 #include "bpf/jvm.h"
@@ -28,7 +28,7 @@ struct jvm_strings_key {
 };
 
 struct jvm_strings_entry {
-	__u64 hash; /* of all texts */
+	__u64 hash; /* hash of all texts */
 	__u64 checked_ns;
 	__u32 code;
 	__u32 pad;
@@ -43,13 +43,13 @@ struct {
 
 #define JVM_RECHECK_NS 10000000ULL
 
-/* So much of a text's end is compared, beside its length. */
+/* The bytes at a text's end that are compared, beside its length. */
 #define JVM_HASHED_WORDS 16
 #define JVM_HASHED_BYTES (8 * JVM_HASHED_WORDS)
 
 _Static_assert(JVM_HASHED_WORDS <= SHADOW_WORDS, "texts in struct shadow");
 
-/* Hash of a text, following that of another one; 0: not readable. */
+/* Returns the hash of a text, chained to the hash @before; 0: unreadable. */
 __weak __noinline __u64 jvm_text__hash(struct shadow *shadow, const struct jvm_text *text,
 				       __u64 before)
 {
@@ -144,7 +144,7 @@ __weak __noinline __u32 jvm_strings__intern(struct shadow *shadow,
 		return known->code;
 	}
 	entry.code = code__new();
-	/* What could not be sent is not remembered: the next call tries again. */
+	/* A method whose record could not be sent is not cached: the next call tries again. */
 	if (jvm_strings__send(strings, key.space, entry.code) ||
 	    bpf_map_update_elem(&jvm_strings, &key, &entry, BPF_ANY))
 		count(COUNT_CODE_LOST);
@@ -162,7 +162,7 @@ enum {
 	JVM_ARG_SIGNATURE_LEN
 };
 
-/* What is looked at at each hit. */
+/* The arguments that are read at each hit. */
 struct jvm_args {
 	__u64 class, name, signature;
 };
@@ -175,7 +175,7 @@ static __always_inline void args__read(struct pt_regs *ctx, const struct probe_r
 	ret->signature = probe__arg(ctx, &rec->args[JVM_ARG_SIGNATURE]);
 }
 
-/* Of the method; what its return is recognised by. */
+/* Returns the id by which a method's return is matched to its entry. */
 static __always_inline __u32 args__id(const struct jvm_args *args)
 {
 	return (args->class * 0x9e3779b97f4a7c15ULL + args->name * 0xbf58476d1ce4e5b9ULL +
@@ -200,11 +200,12 @@ static __noinline __u32 method__learn(struct pt_regs *ctx, const struct probe_re
 	return code;
 }
 
-/* Number of the method; 0: not readable. */
+/* Returns the number of the method; 0: unreadable. */
 static __always_inline __u32 method__number(struct pt_regs *ctx, const struct probe_rec *rec,
 					    struct shadow *shadow, const struct jvm_args *args)
 {
-	/* Two signatures 4 GiB apart, of methods with the same name and class, are none. */
+	/* 32 bits suffice: methods with the same name and class have no two signatures 4 GiB
+	 * apart. */
 	__u32 signature = args->signature;
 	const struct shadow_cache *cache = cache__at(shadow, args->class, args->name, signature);
 

@@ -2,12 +2,12 @@
 #ifndef BRAID_JVM_STATE_BPF_H
 #define BRAID_JVM_STATE_BPF_H
 
-/* What is known of HotSpot's frames from one to the next. */
+/* The state of walking HotSpot's frames, shared by the frames of a sample and by samples. */
 
 #include "bpf/jvm.h"
 #include "bpf/scratch.bpf.h"
 
-/* Words of an interpreted frame, from its rbp (frame_x86.hpp) */
+/* Words of an interpreted frame, relative to its rbp (frame_x86.hpp) */
 #define INTERPRETED_SENDER_SP (-1)
 #define INTERPRETED_METHOD    (-3)
 
@@ -16,24 +16,24 @@ enum jvm_frame_kind { JVM_INTERPRETED, JVM_NMETHOD, JVM_BLOB };
 struct jvm_frame {
 	__u64 blob; /* JVM_INTERPRETED: the Method; JVM_BLOB, 0: the interpreter's */
 	__u64 code; /* start of the blob's code */
-	__u64 bcp;  /* JVM_INTERPRETED: the bytecode, as the frame has it saved */
-	__u32 at;   /* the pc, from there; with JVM_EXACT */
+	__u64 bcp;  /* JVM_INTERPRETED: the bytecode's address, as saved in the frame */
+	__u32 at;   /* offset of the pc in the code; with JVM_EXACT */
 	__u32 kind;
 	__u32 compile_id;
 	__u32 pad;
 };
 
-/* What was at a return address lately. */
+/* A cached return address. */
 struct jvm_cache {
 	__u64 pc, checked_ns;
 	__u64 blob, code;
-	__u32 space, words; /* of the frame */
+	__u32 space, words; /* `words`: size of the frame */
 	__u32 kind, compile_id;
 };
 #define JVM_MEMOS_LOG2 11
 #define JVM_MEMOS      (1 << JVM_MEMOS_LOG2)
 
-/* The number of code that was met lately. */
+/* A cached number of code. */
 struct jvm_number {
 	__u64 address, content; /* as in struct jvm_key, bpf/jvm.bpf.c */
 	__u64 checked_ns;
@@ -43,19 +43,20 @@ struct jvm_number {
 #define JVM_NUMBERS_LOG2 10
 #define JVM_NUMBERS	 (1 << JVM_NUMBERS_LOG2)
 
-#define JVM_FRAME_BYTES_MAX (1 << 20) /* anything larger is no frame */
+#define JVM_FRAME_BYTES_MAX (1 << 20) /* anything larger is not a frame */
 
 #define JVM_TAGS 64 /* bytes of the segment map that are read at once */
 
 /* One per slot. */
 struct jvm_state {
-	__u64 time_ns; /* of the sample that this belongs to */
+	__u64 time_ns; /* time of the sample that this belongs to */
 	__u32 tags_at; /* segment of tags[0] */
 	__u32 space;
 	__u32 is_known; /* `proc` is that of the sample's process */
 	__u32 pad;
-	struct jvm_proc_rec proc; /* once a sample: to look it up costs what a frame should */
-	struct jvm_frame frame;	  /* the current one */
+	struct jvm_proc_rec
+		proc; /* copied once a sample, as a look-up for each frame is too expensive */
+	struct jvm_frame frame; /* the current one */
 	__u8 tags[JVM_TAGS];
 	__u8 blob[JVM_BLOB_BYTES];
 	struct jvm_cache caches[JVM_MEMOS];
@@ -78,7 +79,7 @@ struct {
 
 struct jvm_key {
 	__u64 address; /* Method, nmethod or CodeBlob */
-	__u64 content; /* of a Method: its ConstMethod; of an nmethod: its compile id */
+	__u64 content; /* Method: its ConstMethod; nmethod: its compile id */
 	__u32 space;
 	__u32 kind; /* JVM_CODE_* */
 };
