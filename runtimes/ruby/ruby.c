@@ -39,7 +39,7 @@ struct runtime_session {
 	struct ruby_codes *codes;
 	struct thread_names *threads;
 	bool fibers_left_out;
-	struct ruby_probing *probing; /* NULL: no probes are wanted */
+	struct ruby_probing *probing; /* NULL: probes are off */
 };
 
 /* --- image --- */
@@ -131,7 +131,8 @@ static void ruby__image_free(struct runtime_image *image)
 	free(image);
 }
 
-/* JRuby's start script runs org.jruby.Main in a JVM, whose command line names it. */
+/* Returns a sentence if the command is JRuby's, else NULL. JRuby's start script runs
+ * org.jruby.Main in a JVM, whose command line names it. */
 static const char *ruby__elsewhere(const char *command)
 {
 	size_t program = strcspn(command, " ");
@@ -290,9 +291,9 @@ static int ruby__on_code(struct runtime_session *session, const struct rec_code 
 	return ruby_codes__add(session->codes, rec, size);
 }
 
-/* Control frames do not know their native frames. But those that end a loop are marked, and methods
- * in C are frames of their functions. Probes tell addresses, that of a loop perhaps where its part
- * begins. */
+/* Pairs control frames with native frames. Control frames do not refer to their native frames,
+ * but those that end a loop are marked. Methods in C are frames of their functions. Probes
+ * report addresses. The address of a loop may be the start of its part. */
 static size_t ruby__anchors(struct runtime_session *session, const struct runtime_sample *sample,
 			    struct runtime_pair *pairs, size_t n)
 {

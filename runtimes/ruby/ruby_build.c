@@ -23,8 +23,8 @@ bool ruby_build__is_ruby(const struct elf_file *file)
 
 const char *ruby_build__other(const struct elf_file *file)
 {
-	/* libtruffleposix.so, without which it does nothing (src/main/c/truffleposix). What it is
-	 * itself, librubyvm.so, is an image of Java code, and may also run in a JVM. */
+	/* TruffleRuby needs libtruffleposix.so (src/main/c/truffleposix). Its own librubyvm.so
+	 * is an image of Java code, and may also run in a JVM. */
 	return defines(file, "truffleposix_stat") ? "TruffleRuby" : NULL;
 }
 
@@ -48,8 +48,8 @@ int ruby_build__version(const struct elf_file *file, struct ruby_number *ret)
 
 /* --- state --- */
 
-/* thread_pthread.c of 2.7: native_thread_key is static; `mov key(%rip),%edi` in front of a call of
- * pthread_getspecific. */
+/* Finds native_thread_key of 2.7 (thread_pthread.c), which is static: `mov key(%rip),%edi`
+ * before a call of pthread_getspecific. */
 static int find_key(const struct elf_file *file, struct ruby_state *ret)
 {
 	struct ruby_state state = {};
@@ -80,8 +80,8 @@ static int find_key(const struct elf_file *file, struct ruby_state *ret)
 int ruby_build__state(const struct elf_file *file, const struct ruby_number *number,
 		      struct ruby_state *ret)
 {
-	/* Functions that read ruby_current_ec before anything else. The first is hidden (vm.c, from
-	 * 3.3 on), but the same however the compiler inlines. */
+	/* Functions that read ruby_current_ec before anything else. The first is hidden (vm.c,
+	 * from 3.3 on), but the same for all ways of inlining. */
 	static const char *const readers[] = { "rb_current_ec_noinline", "rb_thread_current" };
 	struct x86_stub stub;
 	struct x86_tls tls;
@@ -100,8 +100,8 @@ int ruby_build__state(const struct elf_file *file, const struct ruby_number *num
 
 /* --- symbols --- */
 
-/* symbol.c: rb_symbols_t, and what it is initialised with, {tNEXT_ID-1}: an ID a little above that
- * of the last operator, 168 to 170. */
+/* symbol.c: rb_symbols_t. Its initial value is {tNEXT_ID-1}: an ID slightly above that of the
+ * last operator, 168 to 170. */
 struct symbols {
 	uint64_t last_id;  /* 32 bits and padding */
 	uint64_t str, ids; /* up to 3.4 a further table follows */
@@ -126,8 +126,8 @@ int ruby_build__symbols(const struct elf_file *file, uint64_t *ret_vaddr)
 
 	if (elf_file__find_symbol(file, "ruby_global_symbols", ret_vaddr, NULL) == 0)
 		return 0;
-	/* It begins with ruby_global_symbols.str->num_entries; not optimized, it takes the address
-	 * first. */
+	/* The function begins with ruby_global_symbols.str->num_entries. Unoptimized code loads
+	 * the address first. */
 	if (x86_stub__read(file, "rb_sym_all_symbols", &stub))
 		return -ENOENT;
 	for (size_t i = 0; i + 4 <= stub.size; i++) {
@@ -154,7 +154,7 @@ int ruby_build__symbols(const struct elf_file *file, uint64_t *ret_vaddr)
 
 #define CORE_BYTES_MIN 4096
 #define CORE_BYTES_MAX (256 * 1024)
-#define CORE_JUMPS_MIN 64 /* it has about 130, after most instructions of the virtual machine */
+#define CORE_JUMPS_MIN 64 /* it has about 130, after most of its instructions */
 #define CALLEES_MAX    32
 
 struct callees {
@@ -162,7 +162,8 @@ struct callees {
 	size_t n;
 };
 
-/* Functions of at least `size_min` bytes, outside of it, that a range calls or jumps to. */
+/* Finds the functions of at least `size_min` bytes, outside of the range, that the range calls
+ * or jumps to. */
 static void find_callees(const struct elf_file *file, const struct x86_functions *functions,
 			 const struct runtime_range *range, uint64_t size_min, struct callees *ret)
 {
@@ -189,7 +190,8 @@ static void find_callees(const struct elf_file *file, const struct x86_functions
 	free(code);
 }
 
-/* vm_exec_core ends most of its instructions with an indirect jump to the next one. */
+/* Returns true if the range may be vm_exec_core, which ends most of its instructions with an
+ * indirect jump to the next one. */
 static bool is_core(const struct elf_file *file, const struct runtime_range *range)
 {
 	uint64_t size = range->end - range->start;
@@ -205,7 +207,8 @@ static bool is_core(const struct elf_file *file, const struct runtime_range *ran
 	return n >= CORE_JUMPS_MIN;
 }
 
-/* Of all functions that rb_vm_exec calls; NULL if it is a part of that. */
+/* Finds vm_exec_core among the functions that rb_vm_exec calls. NULL: it is a part of
+ * rb_vm_exec, or not found. */
 static const struct runtime_range *find_core(const struct elf_file *file,
 					     const struct x86_functions *functions,
 					     const struct runtime_range *exec)
@@ -227,7 +230,8 @@ static const struct runtime_range *find_core(const struct elf_file *file,
 	return core;
 }
 
-/* By its symbol; from 3.3 on it is hidden, but rb_iseq_eval (vm.c) returns what it returns. */
+/* Finds rb_vm_exec by its symbol. From 3.3 on the symbol is hidden, but rb_iseq_eval (vm.c)
+ * returns the result of rb_vm_exec. */
 static const struct runtime_range *find_exec(const struct elf_file *file,
 					     const struct x86_functions *functions)
 {
@@ -253,7 +257,7 @@ static const struct runtime_range *find_exec(const struct elf_file *file,
 	return exec;
 }
 
-/* vm_exec_loop of 3.3 and later, where it is not inlined: what rb_vm_exec calls and what calls
+/* Finds vm_exec_loop of 3.3 and later, if it is not inlined: rb_vm_exec calls it, and it calls
  * vm_exec_core. */
 static const struct runtime_range *find_between(const struct elf_file *file,
 						const struct x86_functions *functions,
@@ -304,8 +308,8 @@ int ruby_build__vm(const struct elf_file *file, uint64_t *ret_vaddr)
 
 	if (elf_file__find_symbol(file, "ruby_current_vm_ptr", ret_vaddr, NULL) == 0)
 		return 0;
-	/* It begins with ruby_current_vm_ptr->objspace: `mov` or `lea`, 64 bits, relative to rip.
-	 */
+	/* The function begins with ruby_current_vm_ptr->objspace: `mov` or `lea`, 64 bits,
+	 * relative to rip. */
 	if (x86_stub__read(file, "rb_during_gc", &stub))
 		return -ENOENT;
 	for (size_t i = 0; i + 7 <= stub.size; i++) {

@@ -13,7 +13,7 @@
 #include "runtimes/common/numbered_codes.h"
 #include "runtimes/ruby/ruby_lines.h"
 
-#define ENTRIES_MAX   1000000 /* of a line table */
+#define ENTRIES_MAX   1000000 /* limit for a line table */
 #define ISEQ_SIZE_MAX (64 * 1024 * 1024)
 #define UNREADABLE    "[unreadable name]"
 #define GARBAGE	      "(garbage collection)"
@@ -25,7 +25,7 @@ struct code {
 	char *function;
 	char *file; /* NULL: unknown */
 	struct ruby_lines lines;
-	uint8_t *positions, *entries; /* that `lines` refers to; NULL: unknown */
+	uint8_t *positions, *entries; /* data of `lines`; NULL: unknown */
 };
 
 struct ruby_codes {
@@ -60,8 +60,8 @@ void ruby_codes__free(struct ruby_codes *codes)
 
 /* --- names --- */
 
-/* Names of anonymous classes have addresses in them: "#<Class:0x000...>::Inner". They say nothing
- * to the reader, and keep equal functions apart. */
+/* Removes addresses from the names of anonymous classes, "#<Class:0x000...>::Inner". They mean
+ * nothing to the reader, and make equal functions different. */
 static void cut_addresses(char *text)
 {
 	char *from, *to;
@@ -73,8 +73,8 @@ static void cut_addresses(char *text)
 	}
 }
 
-/* In 3.2 a class's name is but its first instance variable, which in an anonymous class may be
- * anything. */
+/* Returns true if the text may be a class's name. In 3.2 that is the class's first instance
+ * variable, which in an anonymous class may be anything. */
 static bool is_class_path(const char *text)
 {
 	bool anonymous = strncmp(text, "#<", 2) == 0;
@@ -88,7 +88,7 @@ static bool is_class_path(const char *text)
 	return true;
 }
 
-/* Owned; NULL: out of memory. */
+/* Returns the name of a method's owner; owned. NULL: out of memory. */
 static char *owner__name(const struct ruby_code_table *table)
 {
 	const char *kind = table->is_refinement ? "refinement"
@@ -122,7 +122,7 @@ out:
 	return text;
 }
 
-/* Length of what a label has in front of the method's name. */
+/* Returns the length of the prefix before the method's name in a label. */
 static size_t label__prefix(const char *label)
 {
 	static const char *const words[] = { "block in ", "rescue in ", "ensure in " };
@@ -141,7 +141,8 @@ static size_t label__prefix(const char *label)
 	return at;
 }
 
-/* The body of a class or of a file, which belongs to no method (iseq.c, compile.c). */
+/* Returns true for the body of a class or of a file, which belongs to no method (iseq.c,
+ * compile.c). */
 static bool label__is_body(const char *label)
 {
 	static const char *const bodies[] = { "<main>", "<top (required)>", "<compiled>",
@@ -153,14 +154,15 @@ static bool label__is_body(const char *label)
 	return strncmp(label, "<class:", 7) == 0 || strncmp(label, "<module:", 8) == 0;
 }
 
-/* Reads a text of `len` bytes that the kernel half could not. */
+/* Reads a text of `len` bytes that was unreadable for the kernel half. */
 static void text__fetch(uint32_t pid, uint64_t address, size_t len, char *to, uint8_t *ret_kind)
 {
 	if (len && procfs__read_memory(pid, address, to, min_of(len, (size_t)CODE_TEXT_BYTES)))
 		*ret_kind = CODE_TEXT_UTF8;
 }
 
-/* As Ruby 3.4 has it in backtraces: "block in Class#method". Owned; NULL: out of memory. */
+/* Returns the name as Ruby 3.4 has it in backtraces, "block in Class#method". Owned; NULL: out
+ * of memory. */
 static char *code__name(const struct rec_code *rec, const struct ruby_code_table *table)
 {
 	char *label, *owner, *text = NULL;
@@ -185,8 +187,8 @@ static char *code__name(const struct rec_code *rec, const struct ruby_code_table
 
 /* --- line tables --- */
 
-/* `size` bytes, of which `here` are at `from` and all at `address` of the process. NULL where they
- * cannot be had: the process is gone. Owned. */
+/* Returns `size` bytes, which are at `address` of the process, and the first `here` of them at
+ * `from`. Owned. NULL: unreadable, as the process has ended, or out of memory. */
 static uint8_t *bytes__get(uint32_t pid, uint64_t address, size_t size, const uint8_t *from,
 			   size_t here)
 {
@@ -214,7 +216,7 @@ static void code__set_lines(struct code *code, uint32_t pid, const struct ruby_c
 	code->entries =
 		bytes__get(pid, table->entries, entries, table->entries_data,
 			   min_of((size_t)table->entries_size, sizeof(table->entries_data)));
-	if (table->n_entries > 1) /* else there may be none */
+	if (table->n_entries > 1) /* else there may be no positions */
 		code->positions = bytes__get(
 			pid, table->positions, positions, table->positions_data,
 			min_of((size_t)table->positions_size, sizeof(table->positions_data)));
@@ -307,7 +309,7 @@ int ruby_codes__symbolize(const struct ruby_codes *codes, uint64_t key, struct r
 	*ret = (struct runtime_symbol) { .function = code->function, .file = code->file };
 	if (index == RUBY_INDEX_UNKNOWN)
 		return 0;
-	/* The pc is behind the current instruction, but for a frame that has not begun to run. */
+	/* The pc is after the current instruction, except for a frame that has not begun to run. */
 	ret->line = code->lines.n_entries ? ruby_lines__find(&code->lines, index ? index - 1 : 0)
 					  : code->first_line;
 	return 0;
@@ -323,7 +325,7 @@ uint64_t ruby_codes__native(const struct ruby_codes *codes, uint64_t key)
 	return code ? code->native : 0;
 }
 
-/* Of several names of one function (Array#map and Array#collect) that which was met first. */
+/* Returns the first reported name if a function has several (Array#map and Array#collect). */
 const char *ruby_codes__native_name(const struct ruby_codes *codes, uint32_t pid, uint64_t entry)
 {
 	const struct code *code;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A fiber that waits has its own execution context and machine stack, with the registers on top
- * that coroutine_transfer has pushed (coroutine/amd64/Context.S). The walker is shown a memory in
- * which that is what its thread runs. */
+/* A waiting fiber has its own execution context and machine stack, with the registers on top
+ * that coroutine_transfer has pushed (coroutine/amd64/Context.S). The walker gets a patched
+ * memory in which the fiber's thread runs this fiber. */
 #include "runtimes/ruby/ruby_fibers.h"
 
 #include <errno.h>
@@ -13,22 +13,23 @@
 #include "runtimes/ruby/ruby_heap.h"
 #include "runtimes/ruby/ruby_threads.h"
 
-#define READS_MAX  2000000 /* of one list, some 0.5 us each, 4 us for a page of the heap */
+#define READS_MAX  2000000 /* limit for one list; about 0.5 us each, 4 us for a page of the heap */
 #define FIBERS_MAX 100000
 #define CHAIN_MAX  16 /* FIBERS_MAX in bpf/ruby.bpf.c */
 #define WORD	   8
 
-/* Of rb_fiber_t until its prev, as builds may have it: FIBER_JMP_BUF in bpf/ruby.bpf.c. */
+/* Bytes that a build may have in rb_fiber_t before its prev: FIBER_JMP_BUF in bpf/ruby.bpf.c. */
 static const uint16_t jmp_bufs[] = { 0, 160 };
 
 #define SUSPENDED   2 /* enum fiber_status, cont.c */
 #define STATUS_MASK 3
 
-/* Between a fiber's VM stack and its stack pointer: both are in one piece of memory, a megabyte or
- * so by default. */
+/* Limit for the distance between a fiber's VM stack and its stack pointer. Both are in one piece
+ * of memory, about a megabyte by default. */
 #define STACK_BYTES_MAX (1ULL << 30)
 
-/* What coroutine_transfer has on its stack: r15, r14, r13, r12, rbx, rbp, the return address. */
+/* The words that coroutine_transfer has pushed: r15, r14, r13, r12, rbx, rbp, the return
+ * address. */
 #define SAVED_WORDS 7
 
 #define DURING_GC_BIT 5 /* bpf/ruby.bpf.c */
@@ -46,7 +47,7 @@ struct fiber {
 	uint64_t stack_pointer;
 };
 
-/* A fiber of which the rest makes sense, too. */
+/* Reads a fiber. Returns false if its other fields are inconsistent. */
 static bool read_fiber(struct search *search, uint64_t at, struct fiber *ret)
 {
 	const struct ruby_thread_offsets *threads = &search->reader.threads;
@@ -71,7 +72,8 @@ static bool read_fiber(struct search *search, uint64_t at, struct fiber *ret)
 	return false;
 }
 
-/* Does the thread run it, or one that was resumed by it? The walker finds these frames itself. */
+/* Returns true if the thread runs this fiber, or one that it has resumed. The walker finds these
+ * frames itself. */
 static bool is_shown(struct search *search, const struct fiber *fiber)
 {
 	const struct ruby_offsets *offsets = &search->reader.rec.offsets;
@@ -101,7 +103,7 @@ static size_t patch(struct search *search, const struct fiber *fiber, uint64_t f
 							  rec->tls_module);
 	if (rec->state != RUBY_STATE_KEY)
 		patches[n++] = (struct memory_patch) { block + rec->state_at, ec };
-	/* Whoever collects garbage now, it is not the fiber. */
+	/* The fiber does not collect garbage, whatever its thread does now. */
 	flags = search->space + rec->offsets.objspace_flags;
 	patches[n++] = (struct memory_patch) { flags, ruby_reader__word(&search->reader, flags) &
 							      ~(1ULL << DURING_GC_BIT) };

@@ -7,8 +7,8 @@
 #include "runtimes/ruby/ruby_objects.h"
 #include "runtimes/runtime.h"
 
-/* Fibers that wait and none of whose thread's frames show, as runtime.tasks has it. `ret_is_whole`:
- * these are all. */
+/* Lists the waiting fibers whose frames do not show in their thread's stack, as runtime.tasks
+ * does. Sets `ret_is_whole` if none are missing. */
 int ruby_fibers__list(const struct ruby_reader *process, runtime_task_fn on_task, void *ctx,
 		      bool *ret_is_whole);
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Ruby's heap is pages of 16 (3.1 and before) or 64 KiB, aligned to their size. A page begins with
- * the address of its struct heap_page, and that has the address of the first slot (gc.c, from 3.4
- * on gc/default/default.c). rb_objspace_t has a list of them all, sorted by where their memory is.
- * The list, and the field for the first slot, are told by these two addresses agreeing, whatever
- * the build's layout; pages are large if all are aligned to that. Within a page an object of
- * interest is told by its type, so that the size of slots need not be known. */
+/* Ruby's heap consists of pages of 16 (3.1 and before) or 64 KiB, aligned to their size. A page
+ * begins with the address of its struct heap_page, which has the address of the page's first
+ * slot (gc.c, from 3.4 on gc/default/default.c). rb_objspace_t has a list of all pages, sorted
+ * by the address of their memory.
+ *
+ * The list, and the field for the first slot, are recognised by these two addresses, which must
+ * agree, in any layout of a build. Pages are large if all of them are aligned to 64 KiB. Within
+ * a page, an object is recognised by its type, so that the size of slots is not needed. */
 #include "runtimes/ruby/ruby_heap.h"
 
 #include <errno.h>
@@ -15,15 +17,15 @@
 #include "core/base/util.h"
 
 #define WORD	     8
-#define SPACE_WORDS  512	/* of rb_objspace_t, that are looked at */
-#define PAGE_WORDS   32		/* of struct heap_page */
-#define HEADER_MAX   2048	/* of a page, before its first slot */
+#define SPACE_WORDS  512	/* searched words of rb_objspace_t */
+#define PAGE_WORDS   32		/* searched words of struct heap_page */
+#define HEADER_MAX   2048	/* limit for a page's header, before its first slot */
 #define PAGES_MAX    (1U << 17) /* 8 GiB */
 #define SMALL_BYTES  16384
 #define LARGE_BYTES  65536
 #define DARRAY_BYTES 16 /* rb_darray_meta_t, from 3.4 on before the elements */
 
-/* include/ruby/internal/core/rtypeddata.h: flags, class, type, typed_flag, data; 4.0 has another
+/* include/ruby/internal/core/rtypeddata.h: flags, class, type, typed_flag, data. 4.0 has another
  * word before the type, which has the flag. */
 #define TYPE_MASK  0x1f
 #define TYPE_DATA  0x0c
@@ -32,16 +34,16 @@
 struct walk {
 	struct ruby_reader *reader;
 	const char *type;
-	struct u64map types; /* addresses: 1: another one, 2: the one */
-	uint64_t list;	     /* of pages, one after the other */
+	struct u64map types; /* by address; 1: another type, 2: the requested type */
+	uint64_t list;	     /* array of pages */
 	uint32_t n_pages;
-	uint32_t start_at; /* of struct heap_page: its first slot */
+	uint32_t start_at; /* offset of the first slot in struct heap_page */
 	uint32_t page_bytes;
-	bool skipped; /* a page was not readable */
+	bool skipped; /* a page was unreadable */
 	uint64_t words[LARGE_BYTES / WORD];
 };
 
-/* Where a page's memory begins; 0: it is none. */
+/* Returns the start of a page's memory; 0: not a page. */
 static uint64_t body_of(struct walk *walk, uint64_t page)
 {
 	uint64_t start = ruby_reader__word(walk->reader, page + walk->start_at);
@@ -50,8 +52,8 @@ static uint64_t body_of(struct walk *walk, uint64_t page)
 	return start && ruby_reader__word(walk->reader, body) == page ? body : 0;
 }
 
-/* The memory of the list's page; 0: it has no more. Behind the last one is what was there before.
- */
+/* Returns the memory of the list's page @i; 0: the list has no more pages. After the last page,
+ * older entries may remain. */
 static uint64_t body_at(struct walk *walk, uint64_t list, uint32_t i, uint64_t last)
 {
 	uint64_t page = ruby_reader__word(walk->reader, list + (uint64_t)i * WORD);
@@ -60,7 +62,7 @@ static uint64_t body_at(struct walk *walk, uint64_t list, uint32_t i, uint64_t l
 	return body > last ? body : 0;
 }
 
-/* Does the list begin with a page? Sets start_at then. */
+/* Returns true, and sets start_at, if the list begins with a page. */
 static bool begins_list(struct walk *walk, uint64_t list)
 {
 	uint64_t page = ruby_reader__word(walk->reader, list), words[PAGE_WORDS];
@@ -80,7 +82,8 @@ static bool begins_list(struct walk *walk, uint64_t list)
 	return false;
 }
 
-/* Other lists than that of all pages have fewer. */
+/* Uses the list if it has more pages than the one found so far: other lists than that of all
+ * pages have fewer. */
 static void see_list(struct walk *walk, uint64_t list)
 {
 	uint32_t start_at = walk->start_at, n = 0;
@@ -106,7 +109,7 @@ static void find_list(struct walk *walk, uint64_t vm)
 	uint64_t words[SPACE_WORDS];
 	size_t n = SPACE_WORDS;
 
-	/* It may be the last of what is mapped. */
+	/* The struct may lie at the end of mapped memory. */
 	while (n && !ruby_reader__read(walk->reader, space, words, n * WORD))
 		n /= 2;
 	for (size_t i = 0; i < n; i++) {
@@ -133,7 +136,7 @@ static bool is_type(struct walk *walk, uint64_t type)
 				!strncmp(text, walk->type, size)
 			? 2
 			: 1;
-	u64map__put(&walk->types, type, known); /* else it is looked at again */
+	u64map__put(&walk->types, type, known); /* if this fails, the type is read again */
 	return known == 2;
 }
 
@@ -174,7 +177,7 @@ int ruby_heap__each(struct ruby_reader *reader, uint64_t vm, const char *type, r
 	find_list(walk, vm);
 	for (uint32_t i = 0; !ret && i < walk->n_pages; i++) {
 		body = body_at(walk, walk->list, i, body);
-		if (!body) /* it is being changed */
+		if (!body) /* the list is being changed */
 			break;
 		ret = see_page(walk, body, on_data, ctx);
 		*ret_is_whole = i + 1 == walk->n_pages && walk->n_pages < PAGES_MAX &&

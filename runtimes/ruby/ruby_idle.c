@@ -2,7 +2,7 @@
 #include "runtimes/ruby/ruby_idle.h"
 
 const struct idle_rule ruby_idle[] = {
-	/* the name that it gives itself */
+	/* the thread's own name */
 	{ .thread = "ruby-timer-thr",
 	  .source = "thread_timer of thread_pthread.c (CRuby 2.0 to 2.5)" },
 	/* `not_empty.wait @mutex` */

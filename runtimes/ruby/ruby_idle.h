@@ -4,7 +4,7 @@
 
 #include "runtimes/idle.h"
 
-/* Waits of Ruby programs that mean nothing: what `idle` of its struct runtime is. */
+/* Waits of Ruby programs that mean nothing; the `idle` of struct runtime. */
 extern const struct idle_rule ruby_idle[];
 
 #endif

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* struct succ_index_table (iseq.c, 2.7 to 4.0): for the first 54 positions their ranks, 7 bits
- * each, nine to a word; then a block for every 512 positions: {u32 rank, u64 ranks of the words
- * from the second on, 9 bits each, u64 bits[8]}. */
+/* struct succ_index_table (iseq.c, 2.7 to 4.0). It has the ranks of the first 54 positions, 7
+ * bits each, nine to a word. A block for every 512 positions follows: {u32 rank, u64 ranks of
+ * the words from the second on, 9 bits each, u64 bits[8]}. */
 #define IMMEDIATE	54
 #define IMMEDIATE_BYTES 48
 #define PER_WORD	9
@@ -28,7 +28,7 @@ static uint64_t word_at(const struct ruby_lines *lines, size_t at)
 	return word;
 }
 
-/* Number of set positions up to and including this one (succ_index_lookup). */
+/* Returns the number of set positions up to and including this one (succ_index_lookup). */
 static uint32_t rank(const struct ruby_lines *lines, uint32_t position)
 {
 	uint32_t at, word, in_words;

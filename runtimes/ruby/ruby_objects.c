@@ -11,21 +11,21 @@
 #include "runtimes/common/code_text.h"
 
 /* include/ruby/internal/value_type.h, fl_type.h, core/{rstring,rarray,rtypeddata}.h; in 2.7
- * ruby/ruby.h. The same from 2.7 to 4.0 but for where RTypedData has its type, which 4.0 moved by a
+ * ruby/ruby.h. Equal from 2.7 to 4.0, except for the type in RTypedData, which 4.0 moved by a
  * word. */
 #define TYPE_MASK   0x1f
 #define TYPE_STRING 0x05
 #define TYPE_ARRAY  0x07
 #define TYPE_DATA   0x0c
-#define NOEMBED	    0x2000 /* of strings; of arrays: they are embedded */
-#define LENGTH_BITS 14	   /* in the flags, of embedded strings without a length of their own */
-#define ARRAY_FIRST 16	   /* of embedded ones */
-#define ARRAY_AT    32	   /* pointer to the elements of others */
+#define NOEMBED	    0x2000 /* for strings; for arrays: embedded */
+#define LENGTH_BITS 14	   /* in the flags, for embedded strings without a length field */
+#define ARRAY_FIRST 16	   /* first element of embedded arrays */
+#define ARRAY_AT    32	   /* pointer to the elements of other arrays */
 #define DATA_WORDS  5
-#define DATA_AT	    4 /* the word that is what it stands for */
+#define DATA_AT	    4 /* index of the word with the data */
 
-/* vm_core.h (struct rb_block, struct rb_iseq_constant_body): the same from 2.7 to 4.0 */
-#define BLOCK_CODE   16 /* of a captured block: its iseq */
+/* vm_core.h (struct rb_block, struct rb_iseq_constant_body); equal from 2.7 to 4.0 */
+#define BLOCK_CODE   16 /* iseq of a captured block */
 #define BLOCK_TYPE   24
 #define BLOCK_ISEQ   0
 #define BLOCK_PROC   3 /* another Proc, at 0 */
@@ -82,7 +82,7 @@ char *ruby_string__dup(struct ruby_reader *reader, uint64_t value)
 	return code_text__dup(text, sizeof(text), CODE_TEXT_UTF8, length);
 }
 
-/* Is it a rb_data_type_t of that name? */
+/* Returns true if @type is a rb_data_type_t with that name. */
 static bool is_type(struct ruby_reader *reader, uint64_t type, const char *name)
 {
 	char text[16] = "";
@@ -108,7 +108,7 @@ uint64_t ruby_data__get(struct ruby_reader *reader, uint64_t value, const char *
 
 /* --- procs --- */
 
-/* Of a path object: itself, or [path, real path]. */
+/* Reads the path of a path object: a String, or an array of path and real path. */
 static char *read_path(struct ruby_reader *reader, uint64_t value)
 {
 	uint64_t first = value + ARRAY_FIRST;

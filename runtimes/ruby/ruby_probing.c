@@ -20,7 +20,7 @@
 
 enum { METHOD_ENTRY, METHOD_RETURN, CMETHOD_ENTRY, CMETHOD_RETURN, N_PROBES };
 
-/* Arguments of all: class, method, file, line (probes.d). */
+/* Arguments of all probes: class, method, file, line (probes.d). */
 #define N_ARGS 4
 
 #define OF_METHODS (1U << METHOD_ENTRY | 1U << METHOD_RETURN)
@@ -28,7 +28,7 @@ enum { METHOD_ENTRY, METHOD_RETURN, CMETHOD_ENTRY, CMETHOD_RETURN, N_PROBES };
 struct ruby_probing {
 	struct probing *probing;
 	struct probing_known known;
-	bool known_unsafe; /* its C methods are left out */
+	bool known_unsafe; /* methods in C are left out */
 };
 
 int ruby_probing__new(struct bpf_object *object, struct ruby_probing **ret, struct err *err)
@@ -83,10 +83,12 @@ static bool is_in_row(const struct probe_rec *rec)
 	return true;
 }
 
-/* 3.0 and 3.1 do not mark the name of the class that `alias`, `undef`, `**` and `lambda` are
- * methods in C of (RubyVM::FrozenCore, Init_VM, vm.c): it is gone after the first garbage
- * collection, and the process crashes when one of them is to be told to whoever listens to methods
- * in C. Seen with 3.0.7 and 3.1.2, without any probe, by their semaphores alone; not with 2.7.4 nor
+/* Returns true if probes at methods in C are unsafe. `alias`, `undef`, `**` and `lambda` are
+ * methods in C of a class (RubyVM::FrozenCore, Init_VM, vm.c) whose name 3.0 and 3.1 do not
+ * mark. The name is gone after the first garbage collection. The process then crashes when it
+ * reports one of these methods to a hook for methods in C.
+ *
+ * Seen with 3.0.7 and 3.1.2, without any probe, by their semaphores alone; not with 2.7.4 nor
  * from 3.2 on. */
 static bool is_unsafe(const struct elf_file *file)
 {
@@ -104,7 +106,7 @@ struct site_search {
 	size_t n_loops;
 };
 
-/* Is the probe in this function, too? */
+/* Returns true if the function has this probe, too. */
 static bool has_probe(const struct usdt_sites *sites, int probe,
 		      const struct runtime_range *function)
 {
@@ -116,10 +118,11 @@ static bool has_probe(const struct usdt_sites *sites, int probe,
 	return false;
 }
 
-/* A method in C has its anchor in the frame that calls the function, which both probes are in; if
- * only the return is, then it tells of what an exception has left, whatever frame that was in. A
- * method in Ruby has it in the loop that runs it; but 2.7 has one pair of probes around the loop,
- * for methods that are defined by blocks (invoke_bmethod, vm.c). */
+/* Sets the anchor of a site. The anchor of a method in C is the frame that calls the method's
+ * function; both probes are in that frame's function. If the function has only the return, that
+ * return reports methods that an exception has left, in any frame. The anchor of a method in
+ * Ruby is the loop that runs it. But 2.7 has one pair of probes around the loop, for methods
+ * that are defined by blocks (invoke_bmethod, vm.c). */
 static int set_anchor(struct probing_site *site, int probe, const struct site_search *search,
 		      struct err *err)
 {
@@ -184,12 +187,13 @@ static int find_sites(struct ruby_probing *probing, const struct elf_file *file,
 	return rc;
 }
 
-/* --- what fires --- */
+/* --- probes that fire --- */
 
 /* RUBY_EVENT_CALL | RUBY_EVENT_RETURN, include/ruby/internal/event.h */
 #define EVENTS 0x18
 
-/* Do its probes at methods fire? Up to 3.2 it tells which events it has hooks for. */
+/* Returns true if the process's probes at methods fire. Up to 3.2, a variable has the events for
+ * which the process has hooks. */
 static bool has_hook(const struct runtime_target *target)
 {
 	uint64_t vaddr;
@@ -200,7 +204,7 @@ static bool has_hook(const struct runtime_target *target)
 	       (events & EVENTS) == EVENTS;
 }
 
-/* Was it started with the hook? */
+/* Returns true if the process was started with the hook. */
 static bool will_have_hook(uint32_t pid)
 {
 	char *options = probing__environment(pid, "RUBYOPT");
@@ -225,7 +229,7 @@ int ruby_probing__attach(struct ruby_probing *probing, const struct runtime_targ
 	if (rc)
 		return err__prefix(err, rc, "ruby");
 	hooked = has_hook(target) || will_have_hook(target->pid);
-	/* Methods in C alone are for those who ask for them. */
+	/* Methods in C alone are recorded only on explicit request. */
 	if (!hooked && (probing->known_unsafe || source == RUNTIME_SOURCE_AUTO))
 		return err__set(err, -ENOTSUP,
 				"ruby: methods in Ruby are seen while a hook for calls and returns "
@@ -248,7 +252,7 @@ int ruby_probing__attach(struct ruby_probing *probing, const struct runtime_targ
 
 /* --- commands --- */
 
-/* Where the hook is: beside the program as it was installed, or as it was built. */
+/* Finds the directory of the hook: beside the installed program, or in the build's directory. */
 static int find_hook(char ret_directory[PATH_MAX])
 {
 	static const char *const places[] = { "../share/braid", "share/braid" };
@@ -274,7 +278,8 @@ static int find_hook(char ret_directory[PATH_MAX])
 	return -ENOENT;
 }
 
-/* Does the command go where our files may not be, or may not be read? */
+/* Returns true if the command enters an environment in which braid's files may be missing or
+ * unreadable. */
 static bool goes_elsewhere(const char *program)
 {
 	static const char *const names[] = { "chroot",	    "nsenter", "unshare",    "bwrap",
@@ -289,8 +294,8 @@ static bool goes_elsewhere(const char *program)
 	return false;
 }
 
-/* RUBYOPT is split at blanks wherever they are: where the path has some, by a name and a search
- * path. A file that is not found would keep Ruby from starting. */
+/* Ruby splits RUBYOPT at all blanks. If the path has a blank, the hook is passed by its name and
+ * a search path. A file that is not found would prevent Ruby's start. */
 void ruby_probing__prepare_command(char *const *command)
 {
 	char directory[PATH_MAX], option[PATH_MAX + 32];

@@ -10,7 +10,7 @@
 /* Probes in CRuby processes that feed their threads' shadow stacks (bpf/ruby_probes.bpf.c). */
 struct ruby_probing;
 
-/* `object` is loaded with the probe programs. */
+/* `object` has the loaded probe programs. */
 int ruby_probing__new(struct bpf_object *object, struct ruby_probing **ret, struct err *err);
 void ruby_probing__free(struct ruby_probing *probing); /* detaches; NULL is fine */
 
@@ -20,8 +20,9 @@ int ruby_probing__attach(struct ruby_probing *probing, const struct runtime_targ
 void ruby_probing__detach(struct ruby_probing *probing, uint32_t pid);
 void ruby_probing__detach_all(struct ruby_probing *probing); /* NULL is fine */
 
-/* As runtime.prepare_command: by RUBYOPT and RUBYLIB, commands that are run from now on get the
- * hook (braid_hook.rb) that their probes at methods fire with, if it is found. */
+/* As runtime.prepare_command: sets RUBYOPT and RUBYLIB, so that commands started from now on
+ * load the hook (braid_hook.rb) with which their probes at methods fire. Does nothing if the
+ * hook is not found. */
 void ruby_probing__prepare_command(char *const *command);
 
 #endif

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The virtual machine's rb_vm_t has pointers to threads at places that differ from build to build.
- * They are told by what they are: a rb_thread_t knows the virtual machine, and its execution
- * context knows the thread. Threads of one ractor (2.7: all) are in a circle of list nodes, with
- * which rb_thread_t begins; the list's head is the only one that is in no thread. */
+/* The virtual machine's rb_vm_t has pointers to threads at places that differ from build to
+ * build. Threads are recognised by their content: a rb_thread_t points to the virtual machine,
+ * and its execution context points to the thread. The threads of one ractor (2.7: all threads)
+ * are in a circle of list nodes, with which rb_thread_t begins. The list's head is the only node
+ * outside of a thread. */
 #include "runtimes/ruby/ruby_threads.h"
 
 #include <stdlib.h>
 
 #include "core/base/util.h"
 
-#define READS_MAX   100000 /* of one search, some 0.5 us each */
+#define READS_MAX   100000 /* limit for one search; about 0.5 us each */
 #define THREADS_MAX 10000
-#define VM_WORDS    256 /* of rb_vm_t, that are looked at; the pointers are in the first kilobyte */
-#define ROOT_WORDS  128 /* the same of rb_thread_t, 500 bytes long */
+#define VM_WORDS    256 /* searched words of rb_vm_t; the pointers are in the first kilobyte */
+#define ROOT_WORDS  128 /* searched words of rb_thread_t, which has 500 bytes */
 #define WORD	    8
 
 bool ruby_threads__is_one(struct ruby_reader *reader, uint64_t vm, uint64_t thread)
@@ -51,7 +52,7 @@ uint64_t ruby_threads__vm(struct ruby_reader *reader)
 	return 0;
 }
 
-/* Where lock_tid is. */
+/* Returns the struct that has lock_tid. */
 static uint64_t native_of(struct ruby_reader *reader, uint64_t thread)
 {
 	const struct ruby_offsets *offsets = &reader->rec.offsets;
@@ -88,9 +89,10 @@ uint32_t ruby_threads__tid(struct ruby_reader *reader, uint64_t thread)
 
 /* --- names --- */
 
-/* Of rb_thread_t, where root_fiber is: the only fiber that it points to, if the thread has ever
- * asked for its fiber; else at its distance from the block that the thread was started with, the
- * only Proc there. 0: this thread does not tell, as the main one of a program without fibers. */
+/* Finds the offset of root_fiber in rb_thread_t. It is the only fiber that the thread points to,
+ * if the thread has ever used its fiber. Else it is at a fixed distance from the block that the
+ * thread was started with, the only Proc in the struct. 0: neither is found, as in the main
+ * thread of a program without fibers. */
 static uint32_t find_root(struct ruby_reader *reader, uint64_t thread)
 {
 	const struct ruby_offsets *offsets = &reader->rec.offsets;
@@ -110,7 +112,7 @@ static uint32_t find_root(struct ruby_reader *reader, uint64_t thread)
 	return 0;
 }
 
-/* Owned; NULL: it has none, as the main thread. */
+/* Returns the name of a thread, owned; NULL: none, as for the main thread. */
 static char *read_name(struct ruby_reader *reader, uint64_t thread, uint64_t root)
 {
 	const struct ruby_thread_offsets *offsets = &reader->threads;
@@ -130,7 +132,7 @@ static char *read_name(struct ruby_reader *reader, uint64_t thread, uint64_t roo
 
 typedef int (*thread_fn)(struct ruby_reader *reader, uint64_t thread, struct thread_finds *finds);
 
-/* Until `on_thread` returns anything but 0, which is then returned. */
+/* Calls `on_thread` for each thread, until it returns anything but 0. Returns that value. */
 static int each_thread(struct ruby_reader *reader, thread_fn on_thread, struct thread_finds *finds)
 {
 	uint64_t vm = ruby_threads__vm(reader);

@@ -6,14 +6,20 @@
 
 #include "core/base/util.h"
 
-/* Sources, all at the version of the row: vm_core.h (rb_execution_context_t, rb_thread_t, rb_vm_t,
- * rb_control_frame_t, struct rb_iseq_constant_body), iseq.h (struct iseq_insn_info_entry), gc.c,
- * from 3.4 on gc/default/default.c (rb_objspace_t), cont.c (rb_fiber_t), internal/class.h, in 2.7
- * internal.h (struct RClass, rb_classext_t), include/ruby/internal/core/rstring.h, in 2.7
- * include/ruby/ruby.h (struct RString), include/ruby/internal/fl_type.h (FL_SINGLETON), id.h
- * (tLAST_OP_ID). tests/unit/ruby_offsets.t compares the rows with DWARF of real builds. */
+/* Sources, all at the version of the row:
+ *   - vm_core.h: rb_execution_context_t, rb_thread_t, rb_vm_t, rb_control_frame_t, struct
+ *     rb_iseq_constant_body
+ *   - iseq.h: struct iseq_insn_info_entry
+ *   - gc.c, from 3.4 on gc/default/default.c: rb_objspace_t
+ *   - cont.c: rb_fiber_t
+ *   - internal/class.h, in 2.7 internal.h: struct RClass, rb_classext_t
+ *   - include/ruby/internal/core/rstring.h, in 2.7 include/ruby/ruby.h: struct RString
+ *   - include/ruby/internal/fl_type.h: FL_SINGLETON
+ *   - id.h: tLAST_OP_ID
+ *
+ * tests/unit/ruby_offsets.t compares the rows with DWARF of real builds. */
 
-#define ANY_LATER UINT_MAX /* the last row of a minor version serves its later patch levels */
+#define ANY_LATER UINT_MAX /* the row also serves all later patch levels */
 
 #define COMMON .body_first_line = 88, .lock_of = 24
 
@@ -33,13 +39,13 @@
 
 #define CLASS_3_3_AND_3_4 .class_path = 120, .class_attached = 96
 
-/* vm_core.h (rb_thread_t), cont.c (rb_fiber_t): compared with builds of 2.7, 3.1 and 3.3 only, what
- * `verified` says or not. Of the other rows they were taken from these headers. */
+/* vm_core.h (rb_thread_t), cont.c (rb_fiber_t). These offsets were compared with builds of 2.7,
+ * 3.1 and 3.3 only, independent of `verified`. For the other rows they are from these headers. */
 #define THREADS_2_7 \
 	.threads = { .name = { 48, 208 }, .proc = 40, .fiber_status = 8, .fiber_context = 16 }
 #define THREADS_FROM_3_0 \
 	.threads = { .name = { 24 }, .proc = 40, .fiber_status = 16, .fiber_context = 24 }
-#define THREADS_UNSEEN THREADS_FROM_3_0 /* in no build */
+#define THREADS_UNSEEN THREADS_FROM_3_0 /* compared with no build */
 #define THREADS_4_1 \
 	.threads = { .name = { 24 }, .proc = 32, .fiber_status = 16, .fiber_context = 24 }
 
