@@ -20,15 +20,15 @@ struct code_rules {
 	const char *const *library_files;
 	const char *const *library_functions;
 
-	/* Code of the runtime itself that is no function of the language: stubs and entries of a
-	 * VM. Views treat its frames as native ones: its time is that of the function that runs it.
-	 */
+	/* Code of the runtime itself that is not a function of the language: stubs and entries
+	 * of a VM. Views treat its frames as native ones: its time counts for the function that
+	 * runs it. */
 	const char *const *machinery;
 
 	/* The functions are compiled to machine code: they have time of their own. */
 	bool compiled;
 
-	/* Functions that have no name of their own, so that only their lines tell them apart. */
+	/* Functions without their own name, which only their lines distinguish. */
 	const char *const *nameless;
 
 	/* Functions that wait, of the language or of its native code. */

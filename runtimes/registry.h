@@ -4,7 +4,7 @@
 
 #include "runtimes/runtime.h"
 
-/* All runtimes, NULL-terminated. Only main and tests use it, and pass it down. */
+/* All runtimes, NULL-terminated. Only main and tests use this list, and pass it down. */
 extern const struct runtime *const runtimes[];
 
 #endif
