@@ -21,7 +21,7 @@
  * SAVED is a call of the JVM, ended by `mov rsp, r13`. MOVED is another call, seen in JDK 21,
  * ended by `add rsp, imm32`. The first part ends with `jmp r11`. It may change r13 when it is
  * PUSHED. Then the return address is in the interpreter or in the call stub, or the step is
- * inferred. These two do not need the caller's stack pointer. */
+ * inferred. The interpreter and the call stub do not need the caller's stack pointer. */
 
 #include "bpf/jvm_interpreted.bpf.h"
 

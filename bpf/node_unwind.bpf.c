@@ -2,23 +2,23 @@
 #include "bpf/node_frames.bpf.h"
 #include "bpf/tableless.bpf.h"
 
-/* V8's code has no unwind tables, but keeps frame pointers, without exception: rbp is used for
- * nothing else, so that it always is that of a frame, the current function's or, where that has
- * none (yet), its caller's. So such frames are left by their frame pointers, and here only
- * noted: what lies below the frame pointer tells the function.
+/* V8's code has no unwind tables, but always has frame pointers. rbp has no other use. It always
+ * is the frame pointer of the current function's frame or, if that function has no frame (yet),
+ * of its caller's. So such frames are unwound by their frame pointers. This file only notes
+ * them: the words below the frame pointer identify the function.
  *
- * This holds for V8's code only. Addons make code, too, and that may leave rbp as the innermost
- * frame of V8 has it, so that rbp does not tell whose code a pc is in. These facts do:
+ * This holds for V8's code only. Addons make code, too, which may leave rbp unchanged from the
+ * innermost frame of V8. So rbp does not show who made the code at a pc. These facts do:
  *
- *   - Builtin functions lie in a range of V8's file, or of another mapping of that.
- *   - Compiled JavaScript lies in an object of V8's heap, whose header is in front of it.
- *   - A WebAssembly frame has its instance, which has the address of its jump table. V8 puts that
- * first into the memory of the instance's code.
+ *   - Builtin functions lie in a range of V8's file, or of another mapping of that file.
+ *   - Compiled JavaScript lies in an object of V8's heap, with a header before it.
+ *   - A WebAssembly frame has its instance, which has the address of its jump table. V8 puts
+ *     the table first into the memory of the instance's code.
  *
- * Other code is left to the generic unwinder. */
+ * The generic unwinder handles other code. */
 
-/* The words below the frame pointer. Below the stack pointer is what was left there: the frame is
- * about to be made, or left. It is not there, then. */
+/* Reads the words below the frame pointer. Words below the stack pointer are stale and read as
+ * 0: the frame is being made or left. Returns 0 or -1. */
 static __always_inline int frame__read(struct unwind_state *u, struct node_frame *frame)
 {
 	__u64 at;
@@ -64,11 +64,11 @@ static __always_inline void frame__note(struct unwind_state *u, const struct scr
 }
 
 #define WASM_MARKER	  (4 << 1) /* v8dbg_frametype_WasmFrame, the same in all versions; a Smi */
-#define WASM_PARTS	  4 /* of an instance, in which the jump table's address is searched */
-#define WASM_BYTES_MAX	  (1ULL << 30) /* of the code of an instance */
+#define WASM_PARTS	  4 /* parts of an instance that are searched for the jump table's address */
+#define WASM_BYTES_MAX	  (1ULL << 30) /* limit for the code of an instance */
 #define FRAME_MARKERS_MAX 64
 
-/* Is the object one of V8's heap? Its Map has the Map of Maps. */
+/* Returns true if the object is one of V8's heap: its Map has the Map of Maps. */
 static __always_inline int object__is(const struct node_proc_rec *proc, __u64 object)
 {
 	__u64 map = 0, map_map = 0;
@@ -83,7 +83,7 @@ static __always_inline int object__is(const struct node_proc_rec *proc, __u64 ob
 	       type == proc->type_map;
 }
 
-/* Does the frame at rbp belong to WebAssembly whose code is where the pc is? */
+/* Returns true if the frame at rbp belongs to WebAssembly with its code at the pc. */
 static __always_inline int pc__is_wasm(const struct unwind_state *u, struct node_state *state)
 {
 	__u64 instance, start = u->mapping.start;
@@ -107,7 +107,7 @@ static __always_inline int pc__is_wasm(const struct unwind_state *u, struct node
 	return 0;
 }
 
-/* Is rbp that of a frame of V8's, by the words below it? */
+/* Returns true if the words below rbp are those of a frame of V8. */
 static __always_inline int frame__is_of_v8(const struct unwind_state *u, struct node_state *state)
 {
 	__u64 context = frame__word(&state->frame, NODE_FP_CONTEXT);
@@ -120,14 +120,14 @@ static __always_inline int frame__is_of_v8(const struct unwind_state *u, struct 
 	       !function__read(state, &state->proc, frame__word(&state->frame, NODE_FP_FUNCTION));
 }
 
-/* Returns TABLELESS_* flags if V8 made the code at the pc, at build time or at run time; else 0. A
- * file whose symbols are stripped does not tell where V8's code is. */
+/* Returns TABLELESS_* flags if V8 made the code at the pc, at build time or at run time; else 0.
+ * In a file whose symbols are stripped, the range of V8's code is unknown. */
 static __always_inline int whose__is(struct unwind_state *u, struct node_state *state)
 {
 	const struct node_proc_rec *proc = &state->proc;
 
 	if (u->pc < u->mapping.start || u->pc >= u->mapping.end)
-		return 0; /* --unwind fp: who knows */
+		return 0; /* --unwind fp: unknown */
 	if (u->mapping.n_pages && proc->blob_bytes)
 		return u->pc - u->mapping.bias - proc->blob_start < proc->blob_bytes
 			       ? TABLELESS_POINTER
@@ -141,7 +141,7 @@ static __always_inline int whose__is(struct unwind_state *u, struct node_state *
 	return pc__is_wasm(u, state) ? TABLELESS_POINTER : 0;
 }
 
-/* Whose sample it is. */
+/* Begins a sample: looks up the record of its process. */
 static __always_inline void state__begin(struct node_state *state, const struct scratch *scratch)
 {
 	__u32 space = scratch->proc.space;
@@ -159,7 +159,7 @@ static __always_inline void state__begin(struct node_state *state, const struct 
 	state->replaces = process__replaces(state->time_ns, proc->replaced_ns);
 }
 
-/* bpf/tableless.bpf.h */
+/* As described in bpf/tableless.bpf.h. */
 __noinline int node__tableless(struct unwind_state *u)
 {
 	const struct scratch *scratch = scratch__get();

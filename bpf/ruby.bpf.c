@@ -5,11 +5,11 @@
 #include "bpf/ruby_yjit.bpf.h"
 #include "bpf/ruby_zjit.bpf.h"
 
-/* Walks CRuby's control frames of the interrupted thread, C methods included. The execution context
- * is the thread's own, so threads without the GVL are walked, too, and a fiber's frames when it
- * runs; then those of the fibers that resumed it. */
+/* Walks CRuby's control frames of the interrupted thread, C methods included. The execution
+ * context is the thread's own, so that threads without the GVL are walked, too, and a running
+ * fiber's frames. The frames of the fibers that resumed it follow. */
 
-#define BLOCK_WORDS_RUBY 512 /* 4 KiB: frames lie side by side, and one read serves many */
+#define BLOCK_WORDS_RUBY 512 /* 4 KiB; frames lie side by side, so that one read serves many */
 #define BLOCK_BYTES_RUBY (BLOCK_WORDS_RUBY * 8)
 
 #define ENV_LEVELS_MAX 16
@@ -19,9 +19,9 @@
 
 #define FRAMES_PER_STEP 2
 #define STEPS_MAX	RUNTIME_PAIRS_MAX
-#define FIBERS_MAX	16 /* that wait for each other */
+#define FIBERS_MAX	16 /* fibers that wait for each other */
 
-/* What this CPU knows of a frame's code. */
+/* This slot's cached code of a frame. */
 struct ruby_slot {
 	__u64 iseq, method;
 	__u64 start, since_ns, checked_ns;
@@ -43,15 +43,15 @@ struct ruby_state {
 	__u64 now_ns;
 	__u64 ec, thread;	 /* addresses */
 	__u64 stack, stack_end;	 /* the VM stack */
-	__u64 cfp, cfp_end;	 /* the next control frame, and behind the last */
-	__u64 env[3];		 /* of the environment that was read last */
-	struct zjit_record zjit; /* of the frame that was read last */
+	__u64 cfp, cfp_end;	 /* the next control frame, and the end of the last */
+	__u64 env[3];		 /* last words of the environment read last */
+	struct zjit_record zjit; /* record of the frame read last */
 	struct zjit_call zjit_call;
 	__u32 n, fibers;
 	__u32 complete, truncated;
 	__u64 base, top; /* the machine stack of `ec`; 0: unknown */
-	__u32 coroutine; /* ... is not a native thread's */
-	__u32 flags;	 /* of the section, SECTION_* */
+	__u32 coroutine; /* that stack is not a native thread's */
+	__u32 flags;	 /* flags of the section, SECTION_* */
 	__u32 apart;	 /* no frame has a native frame in this stack */
 	__u32 in_c;	 /* the innermost frame is a method in C */
 	__u32 rooted;	 /* the outermost fiber is the thread's first */
@@ -86,7 +86,7 @@ static __always_inline __u64 block__word(const struct ruby_block *block, __u64 a
 	return block->words[(at - block->start) >> 3 & (BLOCK_WORDS_RUBY - 1)];
 }
 
-/* Reads [start, end), as much of it as there is room for. */
+/* Reads [start, end), or as much of it as fits. */
 static __noinline int block__load(struct ruby_block *block, __u64 start, __u64 end)
 {
 	__u64 bytes = end - start;
@@ -103,8 +103,8 @@ static __noinline int block__load(struct ruby_block *block, __u64 start, __u64 e
 	return 0;
 }
 
-/* Reads the environment that ends at `ep` into state->env. Those on the VM stack lie lower the
- * older they are: a block that ends with the first holds more. */
+/* Reads the environment that ends at `ep` into state->env. Older environments lie lower on the
+ * VM stack, so that a block that ends with the first one holds more of them. */
 static __noinline int env__load(struct ruby_state *state, __u64 ep, int ahead)
 {
 	__u64 first = ep - ENV_BYTES + 8, start;
@@ -136,7 +136,7 @@ static __always_inline struct ruby_slot *slot__of(struct ruby_state *state, __u6
 	return &state->slots[hash >> (64 - RUBY_SLOTS_LOG2) & (RUBY_SLOTS - 1)];
 }
 
-/* Index of the instruction behind the current one. */
+/* Returns the index of the instruction after the current one. */
 static __always_inline __u32 slot__index(const struct ruby_slot *slot, __u64 pc)
 {
 	__u64 index = (pc - slot->start) >> 3;
@@ -144,7 +144,7 @@ static __always_inline __u32 slot__index(const struct ruby_slot *slot, __u64 pc)
 	return index <= slot->size ? index : RUBY_INDEX_UNKNOWN;
 }
 
-/* Number and index of a frame's code, as a key; 0: not readable. */
+/* Returns the number and index of a frame's code, as a key; 0: unreadable. */
 __weak __noinline __u64 ruby_frame__key(struct ruby_state *state, __u64 iseq, __u64 method,
 					__u64 pc, __u32 by_block)
 {
@@ -182,8 +182,9 @@ __weak __noinline __u64 ruby_frame__key(struct ruby_state *state, __u64 iseq, __
 
 /* --- frames --- */
 
-/* The entry of the method that the frame is in: its environment's, or one's around it
- * (rb_vm_frame_method_entry, vm_insnhelper.c). state->env: the frame's own. */
+/* Returns the entry of the method that the frame is in. It is in the frame's environment, or in
+ * one around that (rb_vm_frame_method_entry, vm_insnhelper.c). state->env is the frame's own
+ * environment. */
 __weak __noinline __u64 env__method(struct ruby_state *state)
 {
 	__u64 ep;
@@ -211,9 +212,9 @@ static __always_inline int is_fiber_of(const struct ruby_state *state, __u64 fib
 	       thread == state->thread;
 }
 
-/* The fiber that resumed the one of state->ec; 0: none. Builds for which configure chose setjmp
- * over __builtin_setjmp (-fcf-protection: Debian's from 3.3 on) have a jmp_buf of 200 bytes instead
- * of 40 before it. */
+/* Returns the fiber that resumed the one of state->ec; 0: none. Some builds have a jmp_buf of
+ * 200 bytes instead of 40 before the field. In these, configure has chosen setjmp over
+ * __builtin_setjmp (-fcf-protection: Debian's from 3.3 on). */
 #define FIBER_JMP_BUF 160
 
 __weak __noinline __u64 fiber__previous(struct ruby_state *state)
@@ -233,9 +234,9 @@ __weak __noinline __u64 fiber__previous(struct ruby_state *state)
 	return 0;
 }
 
-/* --- whose machine stack it is --- */
+/* --- machine stack --- */
 
-/* rb_execution_context_t.machine (vm_core.h): stack_start, where the stack ends outwards, stack_end
+/* rb_execution_context_t.machine (vm_core.h): stack_start, the outer end of the stack, stack_end
  * and stack_maxsize. */
 #define MACHINE_WORDS 3
 #define MACHINE_START 0
@@ -243,11 +244,11 @@ __weak __noinline __u64 fiber__previous(struct ruby_state *state)
 
 #define STACK_PAGE_BYTES 4096
 
-/* Reads the bounds of the machine stack that state->ec runs on, and says whether it was made for a
- * coroutine. A fiber's VM stack begins where its machine stack ends, which begins with a page: up
- * to 3.1 the first is true of native threads as well. A thread that shares native threads has its
- * machine stack behind its VM stack and a guard page (thread_pthread_mn.c). Unknown bounds: both
- * are 0. */
+/* Reads the bounds of the machine stack that state->ec runs on, and sets state->coroutine if it
+ * was made for a coroutine. A fiber's VM stack begins at the end of its machine stack, which
+ * begins with a page. Up to 3.1 the former is true of native threads as well. A thread that
+ * shares native threads has its machine stack after its VM stack and a guard page
+ * (thread_pthread_mn.c). Unknown bounds: both are 0. */
 __weak __noinline int machine__load(struct ruby_state *state)
 {
 	__u64 words[MACHINE_WORDS];
@@ -282,16 +283,16 @@ static __always_inline int machine__has(const struct ruby_state *state, __u64 cf
  * other fiber's (from 3.0 on fiber_restore_thread() comes last). Threads that share a native thread
  * change the context first (thread_sched_switch0()).
  *
- * | native frames                   | state->ec's stack | its frames                             |
- * |---------------------------------|-------------------|----------------------------------------|
- * | return to 0 at the stack's end  | a coroutine's     | are paired; the stack's end is proven  |
- * | end on the stack                | any               | are paired as ever                     |
- * | are cut, and rsp is on it       | any               | are paired as ever                     |
- * | end at another stack's end      | a coroutine's     | are left out: returns -1               |
- * | return to 0 on another stack    | a native thread's | are apart and inferred                 |
- * | reach the native thread's entry | a native thread's | are paired as ever                     |
- * | are cut on another stack        | any               | are inferred                           |
- * | return to 0                     | unknown           | are inferred                           |
+ *   | native frames                   | state->ec's stack | its frames                            |
+ *   |---------------------------------|-------------------|---------------------------------------|
+ *   | return to 0 at the stack's end  | a coroutine's     | are paired; the stack's end is proven |
+ *   | end on the stack                | any               | are paired as usual                   |
+ *   | are cut, and rsp is on it       | any               | are paired as usual                   |
+ *   | end at another stack's end      | a coroutine's     | are left out: returns -1              |
+ *   | return to 0 on another stack    | a native thread's | are apart and inferred                |
+ *   | reach the native thread's entry | a native thread's | are paired as usual                   |
+ *   | are cut on another stack        | any               | are inferred                          |
+ *   | return to 0                     | unknown           | are inferred                          |
  */
 __weak __noinline int machine__judge(struct ruby_state *state)
 {
@@ -329,7 +330,7 @@ __weak __noinline int machine__judge(struct ruby_state *state)
 	return 0;
 }
 
-/* On to the fiber that resumed this one and waits. */
+/* Moves to the fiber that resumed this one and waits. Returns 1 if the walk ends. */
 static __always_inline int fiber__next(struct ruby_state *state, struct scratch *scratch)
 {
 	const struct ruby_offsets *offsets = &state->proc.offsets;
@@ -361,7 +362,8 @@ static __always_inline int fiber__next(struct ruby_state *state, struct scratch 
 	return 0;
 }
 
-/* A frame that is being pushed right now may not be what it says yet. */
+/* Returns true if the flags may be a frame's. A frame that is being pushed now may not have its
+ * flags yet. */
 static __always_inline int is_frame(__u64 flags)
 {
 	__u32 type = flags & FRAME_TYPE;
@@ -381,9 +383,9 @@ static long zjit__on_byte(__u32 i, void *unused)
 	return 0;
 }
 
-/* Returns 1 if the compiled code of the innermost frame stored @record for the call that executes.
- * Reads the code in front of the return address: the record's address is loaded there, and no other
- * call lies in between. */
+/* Returns 1 if the compiled code of the innermost frame stored @record for the call that
+ * executes. Reads the code before the return address: the record's address is loaded there, and
+ * no other call lies in between. */
 static __noinline int zjit__is_fresh(struct ruby_state *state)
 {
 	const struct scratch *scratch = scratch__get();
@@ -415,7 +417,7 @@ static long yjit__on_byte(__u32 i, void *unused)
 	return 0;
 }
 
-/* Returns 1 if the pc of the innermost control frame is that of what executes: an interpreter loop
+/* Returns 1 if the pc of the innermost control frame is the current one: an interpreter loop
  * runs the frame, or YJIT's code stored this pc for the call that executes. */
 static __noinline int yjit__is_fresh(struct ruby_state *state)
 {
@@ -439,8 +441,8 @@ static __noinline int yjit__is_fresh(struct ruby_state *state)
 	return call->stores;
 }
 
-/* Reads the record of a frame with this `jit_return` into the state. A function of its own, so that
- * its words are not in the frame of the whole walk: Linux 6.1 has 512 bytes for all frames. */
+/* Reads the record of a frame with this `jit_return` into the state. A separate function, so
+ * that its words are not in the frame of the whole walk: Linux 6.1 has 512 bytes for all frames. */
 static __noinline int zjit__load(struct ruby_state *state, __u64 jit_return)
 {
 	if (!state)
@@ -448,7 +450,7 @@ static __noinline int zjit__load(struct ruby_state *state, __u64 jit_return)
 	return zjit__read(jit_return, &state->zjit, &state->zjit_call.record);
 }
 
-/* Returns 1 if the innermost frame's place, read as @kind, is that of what executes. */
+/* Returns 1 if the innermost frame's place, read as @kind, is the current one. */
 static __always_inline int frame__is_fresh(struct ruby_state *state, int kind)
 {
 	if (kind != ZJIT_NONE)
@@ -456,9 +458,9 @@ static __always_inline int frame__is_fresh(struct ruby_state *state, int kind)
 	return state->proc.zjit || yjit__is_fresh(state);
 }
 
-/* Returns the key of the frame of an iseq at @at in the block of control frames, or 0 if its code
- * is unreadable. The innermost frame of compiled code can be at another place than its record says:
- * then its line is unknown. */
+/* Returns the key of the frame of an iseq at @at in the block of control frames, or 0 if its
+ * code is unreadable. If the innermost frame of compiled code is at another place than in its
+ * record, its line is unknown. */
 static __always_inline __u64 iseq_frame__key(struct ruby_state *state, __u64 at)
 {
 	int kind = ZJIT_NONE;
@@ -500,7 +502,7 @@ static __always_inline int walk_frame(struct ruby_state *state, struct scratch *
 	if (env__load(state, block__word(&state->frames, at + CFP_ENVIRONMENT), 1) ||
 	    !is_frame(state->env[2])) {
 		count(COUNT_WALK_READ);
-		return state->n > 0; /* the innermost one is being made */
+		return state->n > 0; /* the innermost frame is being made */
 	}
 	flags = state->env[2];
 	type = flags & FRAME_TYPE;
@@ -540,7 +542,8 @@ static long walk_step(__u32 index, void *unused)
 
 /* --- the thread --- */
 
-/* The thread of the execution context knows it as its own: nothing else shall be walked. */
+/* Checks that the thread of the execution context refers to it as its own, else it is not
+ * walked. Returns 0 or -1. */
 static __always_inline int check_ec(const struct ruby_proc_rec *proc, __u64 ec, __u64 *ret_thread)
 {
 	__u64 thread, its;
@@ -575,7 +578,7 @@ static __always_inline int walk__start(struct ruby_state *state, struct ruby_pro
 		return -1;
 	}
 	if (!state->ec)
-		return -1; /* no thread of Ruby's */
+		return -1; /* not a thread of Ruby */
 	if (check_ec(proc, state->ec, &state->thread) ||
 	    read_user(words, sizeof(words), state->ec)) {
 		count(COUNT_WALK_NO_STATE);
@@ -591,8 +594,8 @@ static __always_inline int walk__start(struct ruby_state *state, struct ruby_pro
 	return 0;
 }
 
-/* Says where native frames end that reach the end of a coroutine's stack. A fiber that yields has
- * no previous one any more before it leaves its stack. It does so in a method in C: the stack of
+/* Sets the end of native frames that reach the end of a coroutine's stack. A fiber that yields
+ * loses its previous one before it leaves its stack. It yields in a method in C. The stack of
  * such a fiber is complete only if the fibers around it lead to the thread's first. */
 static __always_inline void machine__end(struct scratch *scratch, const struct ruby_state *state)
 {
@@ -631,7 +634,7 @@ static __always_inline void walk(struct scratch *scratch, struct ruby_state *sta
 		state->truncated = 1;
 	machine__end(scratch, state);
 	if (!state->n)
-		scratch->n_words = first_word; /* nothing but garbage */
+		scratch->n_words = first_word; /* only the garbage collector */
 	scratch__section(scratch, WALKER_RUBY, first_word,
 			 section__flags(state->complete, state->truncated) | state->flags);
 }

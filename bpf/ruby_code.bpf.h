@@ -6,12 +6,13 @@
 #include "bpf/ruby_object.bpf.h"
 #include "bpf/ruby_procs.bpf.h"
 
-/* Numbers of what CRuby's control frames run: an iseq as (part of) a method, or a method in C. Read
- * once, compared as bpf/code_age.bpf.h says, sent to user space once per content. For samples and
- * for probes. */
+/* Numbers of the code that CRuby's control frames run: an iseq as (part of) a method, or a
+ * method in C. Code is read once, compared as described in bpf/code_age.bpf.h, and sent to user
+ * space once per content. For samples and for probes. */
 
-/* How often old code is compared: a comparison costs 2 us where nothing is in the cache. An iseq is
- * known by where its instructions are, too, which each frame's pc tells for nothing. */
+/* Interval between comparisons of old code, in ns. A comparison costs 2 us if nothing is in the
+ * cache. An iseq is also identified by the address of its instructions, which each frame's pc
+ * checks at no cost. */
 #define RUBY_RECHECK_NS(iseq) ((iseq) ? 1000000000ULL : 100000000ULL)
 
 struct ruby_key {
@@ -34,8 +35,8 @@ static __always_inline __u64 call__word(const struct ruby_call *call, __u32 offs
 
 /* --- sending --- */
 
-/* size: of an iseq's instructions in words. The last position is below it, or the last block holds
- * none. */
+/* Returns the size of a positions table. @size is that of an iseq's instructions, in words. The
+ * last position is below it, or the last block holds no position. */
 static __always_inline __u32 positions__size(__u32 size)
 {
 	__u32 bytes = 48; /* imm_part: 54 positions */
@@ -65,8 +66,8 @@ static __always_inline void lines__read(const struct ruby_offsets *offsets,
 		ret->entries_size = bytes;
 }
 
-/* Names may lie in a file's pages that the process has not touched (a forked child: "<main>" is a
- * string in libruby): then user space reads them from where they are. */
+/* Sets a record's name. A name may lie in a file's pages that the process has not touched (a
+ * forked child: "<main>" is a string in libruby). User space then reads it from its address. */
 static __noinline int rec__set_name(const struct ruby_offsets *offsets, __u64 string,
 				    struct rec_code *rec)
 {
@@ -95,8 +96,8 @@ static __noinline int rec__set_file(const struct ruby_offsets *offsets, __u64 st
 	return 0;
 }
 
-/* The label of what is around evaluated code (calculate_iseq_label, vm_backtrace.c): its own says
- * only that it was compiled. */
+/* Returns the label of the code around evaluated code (calculate_iseq_label, vm_backtrace.c).
+ * The own label of evaluated code has only that it was compiled. */
 static __noinline __u64 eval__label(const struct ruby_offsets *offsets, __u64 iseq)
 {
 	__u64 body, label;
@@ -114,7 +115,7 @@ static __noinline __u64 eval__label(const struct ruby_offsets *offsets, __u64 is
 	return 0;
 }
 
-/* call->words: the iseq's body. */
+/* Fills in a record; call->words is the iseq's body. */
 static __noinline int iseq__send(const struct ruby_proc_rec *proc, struct ruby_call *call,
 				 struct rec_code *rec)
 {
@@ -184,7 +185,7 @@ static __noinline int code__announce(const struct ruby_proc_rec *proc, struct ru
 
 /* --- numbers --- */
 
-/* The frame's method entry, of which `ret` gets definition and owner, or 0. */
+/* Reads a frame's method entry; `ret` gets its definition and owner. Returns the entry, or 0. */
 static __always_inline __u64 method__read(__u64 method, struct ruby_entry *ret)
 {
 	__u64 words[METHOD_WORDS];
@@ -220,7 +221,7 @@ static __always_inline int call__known(struct ruby_call *call, const struct ruby
 	return 0;
 }
 
-/* @recheck_ns: RUBY_RECHECK_NS() */
+/* Returns true if cached code needs no comparison. @recheck_ns: RUBY_RECHECK_NS() */
 static __always_inline int call__is_fresh(const struct ruby_call *call, __u64 since_ns,
 					  __u64 checked_ns, __u64 recheck_ns)
 {
@@ -241,12 +242,12 @@ static __noinline __u64 entry__texts(const struct ruby_proc_rec *proc,
 	path = entry->path;
 	if (path && (value__flags(path) & TYPE_MASK) == TYPE_ARRAY)
 		path = array__at(path, 0);
-	if (!by_block) /* else its name is the method's */
+	if (!by_block) /* else the name is the method's */
 		hash = string__hash(&proc->offsets, entry->label, hash);
 	return string__hash(&proc->offsets, path, hash);
 }
 
-/* Linux 6.1 takes no memory of a caller's as a map's value. */
+/* Copies the entry first: Linux 6.1 rejects a caller's memory as a map's value. */
 static __noinline int entry__put(const struct ruby_key *key, const struct ruby_entry *entry)
 {
 	struct ruby_entry copy = *entry;
@@ -254,7 +255,7 @@ static __noinline int entry__put(const struct ruby_key *key, const struct ruby_e
 	return bpf_map_update_elem(&ruby_codes, key, &copy, BPF_ANY);
 }
 
-/* Fills the results of `call`; its code is 0 if it cannot be read. */
+/* Fills in the results of `call`; its code is 0 if it is unreadable. */
 __weak __noinline int ruby_call__intern(struct ruby_call *call)
 {
 	struct ruby_key key = {};
@@ -300,7 +301,7 @@ __weak __noinline int ruby_call__intern(struct ruby_call *call)
 	call->replaces |= !!known;
 	entry->code = code__new();
 	call__known(call, entry);
-	/* What could not be sent is not remembered: the next sample tries again. */
+	/* Code whose record could not be sent is not cached: the next sample tries again. */
 	if (code__announce(proc, call) || entry__put(&key, entry)) {
 		call->checked_ns = 0;
 		count(COUNT_CODE_LOST);

@@ -2,19 +2,19 @@
 #ifndef BRAID_RUBY_EC_BPF_H
 #define BRAID_RUBY_EC_BPF_H
 
-/* Where CRuby's threads are: the execution context and its control frames. */
+/* The position of CRuby's threads: the execution context and its control frames. */
 
 #include "bpf/ruby.h"
 #include "bpf/thread_local.bpf.h"
 
-/* rb_execution_context_t, rb_control_frame_t: the same in 2.7 to 4.0 */
+/* rb_execution_context_t, rb_control_frame_t: equal in 2.7 to 4.0 */
 #define EC_WORDS	3 /* vm_stack, vm_stack_size, cfp */
 #define CFP_PC		0
 #define CFP_ISEQ	16
 #define CFP_ENVIRONMENT 32
 
-/* An environment's last words (vm_core.h, VM_ENV_DATA_INDEX_*): method entry or the like,
- * the environment around it or the block, flags. `ep` is the address of the last. */
+/* An environment's last words (vm_core.h, VM_ENV_DATA_INDEX_*): the method entry or similar, the
+ * environment around it or the block, flags. `ep` is the address of the last word. */
 #define ENV_BYTES      24
 #define ENV_PREVIOUS   ~3ULL /* mask */
 #define ENV_LOCAL      2
@@ -26,7 +26,7 @@
 #define FRAME_FINISH   0x20
 #define FRAME_BY_BLOCK 0x40 /* BMETHOD */
 
-/* The thread's own, 0: it has none. */
+/* Reads the thread's own execution context; 0: none. Returns 0 or -1. */
 static __always_inline int read_ec(const struct ruby_proc_rec *proc, __u64 fsbase, __u64 *ret_ec)
 {
 	__u64 thread;

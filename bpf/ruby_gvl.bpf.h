@@ -5,11 +5,11 @@
 #include "bpf/lock.bpf.h"
 #include "bpf/ruby.h"
 
-/* Whether the thread has the GVL, its ractor's, or waits for it (thread_pthread.c). The lock knows
- * the thread that has it. Those that want it are in a list, and each waits for a condition variable
- * of its own, which it sleeps by for other reasons, too. */
+/* Records if the thread has its ractor's GVL, or waits for it (thread_pthread.c). The lock
+ * points to the thread that has it. Waiting threads are in a list. Each waits for its own
+ * condition variable, on which it sleeps for other reasons, too. */
 
-/* `where` has lock_cond and lock_tid. */
+/* Gets the struct that has lock_cond and lock_tid. */
 static __always_inline int read_native(const struct ruby_offsets *offsets, __u64 thread,
 				       __u64 *ret_where)
 {
@@ -35,7 +35,8 @@ static __always_inline __u64 runner__tid_at(const struct ruby_proc_rec *proc, __
 
 #define LOCK_COND_BYTES 48 /* pthread_cond_t */
 
-/* In the list, and asleep; a node that is in no list points at itself, or never was in one. */
+/* Returns true if the thread is in the list, and asleep. A node outside of a list points at
+ * itself, or is 0 if it was never in one. */
 static __always_inline int waits_for_turn(const struct ruby_proc_rec *proc, __u64 thread,
 					  const struct rec_sample *sample)
 {
@@ -46,8 +47,8 @@ static __always_inline int waits_for_turn(const struct ruby_proc_rec *proc, __u6
 	    read_native(offsets, thread, &where))
 		return 0;
 	where += offsets->lock_cond;
-	/* thread_pthread.h: with other libraries than glibc, which is trusted to let one variable
-	 * do for both, that for turns follows the one for interrupts. */
+	/* thread_pthread.h uses one variable for both purposes with glibc. With other libraries,
+	 * the variable for turns follows the one for interrupts. */
 	return proc->libc.values ? waits_by_musl_cond(sample, where + LOCK_COND_BYTES)
 				 : waits_in(sample, where, LOCK_COND_BYTES);
 }

@@ -2,14 +2,14 @@
 #include "bpf/ruby_procs.bpf.h"
 #include "bpf/tableless.bpf.h"
 
-/* Code that CRuby's YJIT made (yjit/src/codegen.rs, gen_entry_prologue, at 3.1 to 3.4) pushes the
- * caller's r13, r12 and rbx and leaves rbp alone; with --yjit-perf it pushes rbp twice before. What
- * else it pushes around calls are Ruby's values. So the first word that is an address in the
- * interpreter loop is the return address. */
+/* Code that CRuby's YJIT made (yjit/src/codegen.rs, gen_entry_prologue, at 3.1 to 3.4) pushes
+ * the caller's r13, r12 and rbx and does not change rbp. With --yjit-perf it pushes rbp twice
+ * before. All other words that it pushes around calls are Ruby's values. So the first word that
+ * is an address in the interpreter loop is the return address. */
 #define JIT_FRAME_WORDS 24
 #define JIT_SAVED_WORDS 3
 
-/* Is word `i` of the block, from that at u->lo on, the return address? */
+/* Checks if word `i` of the block, counted from the one at u->lo, is the return address. */
 static long jit__look(__u32 i, void *unused)
 {
 	struct scratch *scratch = scratch__get();
@@ -72,11 +72,11 @@ static __always_inline int yjit__rule(struct unwind_state *u, struct ruby_proc_r
 	return TABLELESS_RULE;
 }
 
-/* ZJIT's code keeps frame pointers (zjit/src/backend/x86_64, FrameSetup), and has its control frame
- * in r13. From 4.1 on compiled code publishes its frame pointer in that control frame, or an
- * address below it, if it was inlined (ruby_zjit.bpf.h). So an interrupted instruction tells
- * whether rbp is its own frame's: the published address lies in that frame. In the instructions
- * before and behind a frame, and in trampolines, it does not. */
+/* ZJIT's code has frame pointers (zjit/src/backend/x86_64, FrameSetup), and its control frame in
+ * r13. From 4.1 on, compiled code publishes its frame pointer in that control frame, or an
+ * address below it if it was inlined (ruby_zjit.bpf.h). So an interrupted instruction shows if
+ * rbp is its own frame's: the published address lies in that frame. It does not in the
+ * instructions before and after a frame, and in trampolines. */
 #define REG_CFP UNWIND_REG_R13
 
 static __always_inline int zjit__has_pointer(const struct unwind_state *u, __u32 jit_return)
@@ -88,11 +88,12 @@ static __always_inline int zjit__has_pointer(const struct unwind_state *u, __u32
 	if (bpf_probe_read_user(&published, sizeof(published),
 				(void *)u->regs[REG_CFP] + jit_return))
 		return 0;
-	/* Behind rbp: of the caller, as the code has left its control frame, and not yet its own */
+	/* Outside of rbp it is the caller's: the code has left its control frame, or not yet
+	 * made its own. */
 	return !(published & 7) && published >= u->sp;
 }
 
-/* Does the mapping of the pc hold ZJIT's code? */
+/* Returns true if the mapping of the pc holds ZJIT's code. */
 static __always_inline int zjit__owns(const struct unwind_state *u, struct ruby_proc_rec *proc)
 {
 	const struct mapping_rec *m = &u->mapping;

@@ -7,7 +7,7 @@
 
 /* CRuby's objects: strings, arrays, symbols, classes. */
 
-/* The same in 2.7 to 4.0 */
+/* Equal in 2.7 to 4.0 */
 #define ISEQ_BODY	  16 /* rb_iseq_t.body */
 #define ISEQ_EVAL	  6  /* rb_iseq_constant_body.type; parent_iseq is before local_iseq */
 #define EVAL_LEVELS_MAX	  8
@@ -18,17 +18,17 @@
 #define VALUE_BYTES	  8
 #define METHOD_WORDS	  5   /* rb_method_entry_t: flags, defined_class, def, called_id, owner */
 #define SVAR_ME		  1   /* struct vm_svar.cref_or_me, in words */
-#define DEFINITION_BODY	  8   /* rb_method_definition_t.body: of a C method its function */
+#define DEFINITION_BODY	  8   /* rb_method_definition_t.body; the function of a C method */
 #define DEFINITION_ID	  32  /* .original_id */
 #define SYMBOLS_IDS	  16  /* rb_symbols_t.ids */
 #define IDS_PER_ARRAY	  512 /* ID_ENTRY_UNIT; two words each: string, symbol */
 #define ID_LIST_DATA	  32  /* 4.1: such an array is RTypedData.data, ... */
-#define ID_LIST_STRING	  24  /* ... where a count and a capacity precede pairs of symbol, string */
-#define ID_SCOPE	  0xe /* of an ID; 0: local */
+#define ID_LIST_STRING	  24  /* ... a struct of a count, a capacity, and pairs of symbol, string */
+#define ID_SCOPE	  0xe /* bits of an ID; 0: local */
 #define ID_SERIAL_SHIFT	  4
-#define ARRAY_EMBEDDED	  16	 /* RArray: elements where FLAG_EMBEDDED is set */
+#define ARRAY_EMBEDDED	  16	 /* RArray: elements if FLAG_EMBEDDED is set */
 #define ARRAY_POINTER	  32	 /* else */
-#define FLAG_EMBEDDED	  0x2000 /* RARRAY_EMBED_FLAG, but of strings RSTRING_NOEMBED */
+#define FLAG_EMBEDDED	  0x2000 /* RARRAY_EMBED_FLAG; for strings RSTRING_NOEMBED */
 #define TYPE_MASK	  0x1f
 #define TYPE_CLASS	  0x02
 #define TYPE_MODULE	  0x03
@@ -41,16 +41,16 @@
 #define IMEMO_SVAR	  2
 #define IMEMO_METHOD	  6
 
-/* struct st_table: what is read of it begins with num_entries; struct st_table_entry */
+/* struct st_table, read from num_entries on; struct st_table_entry */
 #define ST_TABLE_HEAD	 16
 #define ST_TABLE_ENTRIES 48
 #define ST_ENTRY_WORDS	 3 /* hash, key, record */
-#define ST_ENTRIES_MAX	 8 /* that are looked at: a class's names are put in first */
+#define ST_ENTRIES_MAX	 8 /* entries that are read; a class's names are put in first */
 
 #define BODY_WORDS 32 /* a power of two; the first BODY_BYTES are read */
 #define BODY_BYTES 192
 
-/* What a number stands for, and by what it is known again. */
+/* The code that a number stands for, with the values by which it is recognised. */
 struct ruby_entry {
 	__u32 code; /* first: runtime.codes */
 	__u32 size;
@@ -59,26 +59,26 @@ struct ruby_entry {
 	__u64 since_ns, checked_ns;
 };
 
-/* A frame's code. In map memory, as it is too large for a program's stack. */
+/* A frame's code. It is too large for a program's stack, and so is in map memory. */
 struct ruby_call {
 	__u64 iseq;   /* 0: a method in C */
-	__u64 method; /* what the frame's environment has for its method entry, or 0 */
+	__u64 method; /* the method entry of the frame's environment, or 0 */
 	__u64 now_ns;
 	__u32 space, tgid;
 	__u32 by_block; /* the frame is that of a method defined by a block */
-	__u32 code;	/* result: the number; 0: not readable */
+	__u32 code;	/* result: the number; 0: unreadable */
 	__u64 start;	/* result: address of the instructions */
-	/* results: when it was first met with this content, and when it was compared last */
+	/* results: times of the first report with this content, and of the last comparison */
 	__u64 since_ns, checked_ns;
-	__u32 size;	/* result: of the instructions, in words */
-	__u32 replaces; /* the process has replaced code lately */
-	__u32 probed;	/* at a probe, where each call would pay for a comparison */
+	__u32 size;	/* result: size of the instructions, in words */
+	__u32 replaces; /* the process has replaced code recently */
+	__u32 probed;	/* at a probe, at which each call would pay for a comparison */
 	__u32 pad;
 	struct ruby_entry entry;
-	__u64 words[BODY_WORDS]; /* whatever is being looked at */
+	__u64 words[BODY_WORDS]; /* data that is being read */
 };
 
-/* Not a small number, nil, true or false, nor a symbol. */
+/* Returns true unless the value is a small number, nil, true, false or a symbol. */
 static __always_inline int is_object(__u64 value)
 {
 	return value > 8 && !(value & 7);
@@ -86,7 +86,7 @@ static __always_inline int is_object(__u64 value)
 
 /* --- texts --- */
 
-/* Where the bytes of a String are; returns how many, or -1. */
+/* Finds the bytes of a String. Returns their number, or -1. */
 static __noinline int string__find(const struct ruby_offsets *offsets, __u64 string,
 				   __u64 *ret_from)
 {
@@ -107,10 +107,13 @@ static __noinline int string__find(const struct ruby_offsets *offsets, __u64 str
 	return length > 0xffff ? 0xffff : length;
 }
 
-/* Copies the first of these bytes, of which there are `length` unless that is negative. */
+/* Copies the first `size` of these bytes; there are `length`, or none if that is negative.
+ * Returns `length` or -1. */
 static __noinline int string__copy(__u64 from, int length, char *to, __u64 size)
 {
-	__u64 bytes = length < 0 ? 0 : length; /* 64 bits: older verifiers lose the bounds of 32 */
+	__u64 bytes = length < 0
+			      ? 0
+			      : length; /* 64 bits, as older verifiers lose the bounds of 32 bits */
 
 	if (bytes > size)
 		bytes = size;
@@ -147,7 +150,7 @@ static __noinline __u64 string__hash(const struct ruby_offsets *offsets, __u64 s
 	return hash;
 }
 
-/* Both; returns how long the String is, or -1. */
+/* Finds and copies the bytes of a String. Returns its length, or -1. */
 static __always_inline int string__read(const struct ruby_offsets *offsets, __u64 string, char *to,
 					__u64 size)
 {
@@ -190,7 +193,7 @@ static __always_inline __u64 id_list__string(__u64 list, __u64 nth)
 	return value;
 }
 
-/* The String that an ID stands for (get_id_serial_entry, symbol.c). */
+/* Returns the String that an ID stands for (get_id_serial_entry, symbol.c). */
 static __noinline __u64 id__string(const struct ruby_proc_rec *proc, __u64 id)
 {
 	__u32 serial;
@@ -204,12 +207,13 @@ static __noinline __u64 id__string(const struct ruby_proc_rec *proc, __u64 id)
 
 /* --- owners of methods --- */
 
-/* Up to 3.1: what is kept for a class under a hidden name, found by its type as names differ from
- * build to build. The class path is the only string, the attached object is the first of all. */
+/* Returns a value that a class up to 3.1 has under a hidden name. It is found by its type, as
+ * names differ from build to build. The class path is the only string, the attached object is
+ * the first value. */
 static __noinline __u64 class__hidden(const struct ruby_offsets *offsets, struct ruby_call *call,
 				      __u64 class, int string)
 {
-	__u64 head[5]; /* of st_table: num_entries, bins, entries_start, entries_bound, entries */
+	__u64 head[5]; /* st_table: num_entries, bins, entries_start, entries_bound, entries */
 	__u64 table;
 	__u32 i;
 
@@ -240,7 +244,7 @@ static __always_inline __u64 class__field(const struct ruby_offsets *offsets, __
 	return read_user(&value, sizeof(value), class + offsets->class_ext + field) ? 0 : value;
 }
 
-/* 3.2: the first of a class's instance variables, with what it has been given at its start. */
+/* Returns the first of a class's instance variables in 3.2, which the class gets at its start. */
 static __always_inline __u64 class__first_iv(const struct ruby_offsets *offsets, __u64 class,
 					     int string)
 {
@@ -252,7 +256,7 @@ static __always_inline __u64 class__first_iv(const struct ruby_offsets *offsets,
 	return !string || (value__flags(value) & TYPE_MASK) == TYPE_STRING ? value : 0;
 }
 
-/* Where a class keeps its path (a String), or what a singleton class is attached to. */
+/* Returns the path of a class (a String), or the object that a singleton class is attached to. */
 static __noinline __u64 class__get(const struct ruby_offsets *offsets, struct ruby_call *call,
 				   __u64 class, int path)
 {
@@ -276,8 +280,8 @@ static __always_inline __u64 class__super(const struct ruby_offsets *offsets, __
 		       : 0;
 }
 
-/* The first class from `class` on, upwards, that is neither a singleton class nor stands for an
- * included module. */
+/* Returns the first class from `class` on, upwards, that is neither a singleton class nor a
+ * placeholder for an included module. */
 static __noinline __u64 class__real(const struct ruby_offsets *offsets, __u64 class)
 {
 	__u64 flags;
@@ -293,8 +297,8 @@ static __noinline __u64 class__real(const struct ruby_offsets *offsets, __u64 cl
 	return 0;
 }
 
-/* The module whose code made a refinement: its second instance variable, __defined_at__, behind
- * __refined_class__. */
+/* Returns the module whose code made a refinement: the refinement's second instance variable,
+ * __defined_at__, after __refined_class__. */
 static __noinline __u64 refinement__within(const struct ruby_offsets *offsets, __u64 class)
 {
 	__u64 at = 0, value;
@@ -307,7 +311,7 @@ static __noinline __u64 refinement__within(const struct ruby_offsets *offsets, _
 		    read_user(&at, sizeof(at), at + ST_TABLE_ENTRIES))
 			return 0;
 		at += 8 * (ST_ENTRY_WORDS + 2);
-	} else { /* from 3.3 on the first field of rb_classext_t */
+	} else { /* from 3.3 on, the first field of rb_classext_t */
 		if (read_user(&at, sizeof(at),
 			      class + (offsets->class_ivs ? offsets->class_ivs
 							  : offsets->class_ext)))
@@ -317,7 +321,7 @@ static __noinline __u64 refinement__within(const struct ruby_offsets *offsets, _
 	return read_user(&value, sizeof(value), at) ? 0 : value;
 }
 
-/* Whose method it is: fills the table's owner fields. */
+/* Reads the owner of a method: fills in the table's owner fields. */
 static __noinline int owner__read(const struct ruby_offsets *offsets, struct ruby_call *call,
 				  __u64 class, struct ruby_code_table *ret)
 {
@@ -353,7 +357,7 @@ static __noinline int owner__read(const struct ruby_offsets *offsets, struct rub
 	ret->is_module = type == TYPE_MODULE;
 	len = string__read(offsets, class__get(offsets, call, class, 1), ret->owner_name,
 			   RUBY_OWNER_BYTES);
-	/* A refinement has the class that it refines above itself (rb_mod_refine, eval.c). */
+	/* A refinement has the class that it refines as its superclass (rb_mod_refine, eval.c). */
 	if (len < 0 && above && (value__flags(above) & TYPE_MASK) == TYPE_CLASS) {
 		ret->is_refinement = 1;
 		len = string__read(offsets, class__get(offsets, call, above, 1), ret->owner_name,

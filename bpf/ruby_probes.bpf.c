@@ -3,13 +3,13 @@
 #include "bpf/fiber_probes.bpf.h"
 
 /* CRuby's calls: USDT method__entry and method__return, cmethod__entry and cmethod__return. An
- * entry's `match` is the address of the method's name. Methods in Ruby have the address of the
- * interpreter loop that runs them as their anchor, which they may share; a method in C has that of
- * the frame that calls the function. A fiber runs on a stack of its own, on which its VM stack
- * lies, too: where that is tells one from another. */
+ * entry's `match` is the address of the method's name. The anchor of a method in Ruby is the
+ * address of the interpreter loop that runs it, which methods may share. The anchor of a method
+ * in C is that of the frame that calls the function. A fiber runs on its own stack, on which its
+ * VM stack lies, too. So the address of the VM stack identifies the fiber. */
 
-/* Control frames that are looked at to tell whether a thread was in calls already when its first
- * probe hit. */
+/* Limit for the control frames that are read to find if a thread was already in calls when its
+ * first probe hit. */
 #define FIRST_FRAMES_MAX 64
 
 struct first_frames {
@@ -36,7 +36,7 @@ static long count_call(__u32 index, void *arg)
 	return 0;
 }
 
-/* Is the thread in calls, besides the one that the probe tells of, on this stack? */
+/* Returns true if the thread is in calls on this stack, besides the one that the probe reports. */
 static __noinline int has_calls(const struct ruby_ec *ec, __u32 own)
 {
 	struct first_frames frames = { .cfp = ec->cfp, .cfp_size = ec->cfp_size };
@@ -46,7 +46,7 @@ static __noinline int has_calls(const struct ruby_ec *ec, __u32 own)
 	return frames.cfp < frames.end || frames.calls > own;
 }
 
-/* Finds out on which stack the thread is. `own`: the call that the probe tells of has a frame. */
+/* Finds the stack that the thread is on. `own`: the call that the probe reports has a frame. */
 __weak __noinline int ruby_fiber__find(struct shadow *head, __u64 sp, __u32 own)
 {
 	struct fiber_place place = { .sp = sp };
@@ -57,7 +57,7 @@ __weak __noinline int ruby_fiber__find(struct shadow *head, __u64 sp, __u32 own)
 	if (!head)
 		return 0;
 	if (ec__read(head->space, &ec)) {
-		head->lo = 0; /* a version whose fibers cannot be told from each other */
+		head->lo = 0; /* a version whose fibers cannot be distinguished */
 		head->hi = ~0ULL;
 		head->flags |= SHADOW_PARTIAL;
 		return 0;
@@ -183,7 +183,7 @@ int ruby_cmethod_return(struct pt_regs *ctx)
 	if (shadow->depth && !shadow->overflow &&
 	    shadow__entry(shadow, shadow->depth - 1)->flags & ENTRY_UNSETTLED)
 		settle_last(ctx, rec, shadow);
-	/* Its anchor is no other call's: the name need not be read. */
+	/* The anchor is unique to this call, so that the name need not be read. */
 	shadow__pop(shadow, probe__anchor(ctx, rec), 0);
 	return 0;
 }

@@ -2,11 +2,12 @@
 #ifndef BRAID_RUBY_PROBES_BPF_H
 #define BRAID_RUBY_PROBES_BPF_H
 
-/* Numbers of methods as probes meet them. One in Ruby is on top of the control frames when its
- * entry is told, so it has the number that the walker gives it. A method in C is not yet there: it
- * has the number of its strings, under which the probes' class is the same for methods of instances
- * and for those of the class itself. When it returns, its frame lies beside the others still, and
- * it is announced again with what that tells. */
+/* Numbers of methods that probes report. When the entry of a method in Ruby is reported, the
+ * method is on top of the control frames. So it has the number that the walker gives it. The
+ * frame of a method in C does not exist yet. Such a method has the number of its strings. In
+ * these, the class is the same for methods of instances and for those of the class itself. When
+ * the method returns, its frame still lies beside the others, and it is announced again with the
+ * data of that frame. */
 
 #include "bpf/cache.bpf.h"
 #include "bpf/probe.bpf.h"
@@ -14,9 +15,9 @@
 #include "bpf/ruby_ec.bpf.h"
 #include "bpf/texts.bpf.h"
 
-/* As the probes have them: struct ruby_dtrace_method_hook_args, probes_helper.h. The class's name
- * is a copy, at another address each time (rb_class_path, variable.c), so it is known by content.
- */
+/* The probes' arguments: struct ruby_dtrace_method_hook_args, probes_helper.h. The class's name
+ * is a copy, at another address each time (rb_class_path, variable.c), so it is identified by
+ * content. */
 struct ruby_args {
 	__u64 class, method, file; /* addresses of strings */
 	__u32 line, pad;
@@ -24,10 +25,10 @@ struct ruby_args {
 };
 #define RUBY_ARGS_BYTES offsetof(struct ruby_args, scope)
 
-#define CLASS_WORDS 16 /* of a class's name: what differs behind them is not seen */
+#define CLASS_WORDS 16 /* limit for a class's name; differences after these words are not seen */
 
 struct ruby_ec {
-	__u64 stack, stack_words, cfp; /* as it is in the target */
+	__u64 stack, stack_words, cfp; /* as laid out in the target */
 	__u64 address;
 	__u32 cfp_size;
 };
@@ -73,8 +74,8 @@ static __noinline int frame__read(__u64 cfp, struct ruby_frame *ret)
 
 /* --- by strings --- */
 
-/* `file`: of the method, as methods of classes with long names in common begin on the same lines of
- * different files; 0: written in C. */
+/* Sets the scope. `file` is the method's, as methods of classes with long names in common begin
+ * on the same lines of different files; 0: a method in C. */
 static __always_inline void args__set_scope(struct shadow *shadow, struct ruby_args *args,
 					    __u64 file)
 {
@@ -121,11 +122,11 @@ static __noinline int strings__send(const struct text_key *key, __u64 class, __u
 	return 0;
 }
 
-/* The number, in the upper half whether more is known than the strings. */
+/* Returns the number; the upper half is set if more than the strings has been announced. */
 __weak __noinline __u64 strings__intern(const struct text_key *of, __u64 class)
 {
 	struct text_entry entry = {};
-	struct text_key copy, *key = &copy; /* Linux 6.1 takes no argument as a map's key */
+	struct text_key copy, *key = &copy; /* Linux 6.1 rejects an argument as a map's key */
 	__u32 code;
 
 	if (!of)
@@ -135,7 +136,7 @@ __weak __noinline __u64 strings__intern(const struct text_key *of, __u64 class)
 	if (code || !entry.hash)
 		return (__u64)entry.settled << 32 | code;
 	entry.code = code__new();
-	/* What could not be sent is not remembered: the next call tries again. */
+	/* A method whose record could not be sent is not cached: the next call tries again. */
 	if (strings__send(key, class, entry.code) ||
 	    bpf_map_update_elem(&texts, key, &entry, BPF_ANY))
 		count(COUNT_CODE_LOST);
@@ -144,7 +145,7 @@ __weak __noinline __u64 strings__intern(const struct text_key *of, __u64 class)
 
 /* --- methods in Ruby --- */
 
-/* Number of the method whose frame is on top, as the walker has it; 0: it cannot be told. */
+/* Returns the number of the method whose frame is on top, as the walker has it; 0: unknown. */
 __weak __noinline __u32 frame__intern(struct shadow *shadow)
 {
 	struct ruby_work *work;
@@ -202,7 +203,7 @@ static __always_inline __u32 method__number(struct shadow *shadow, const struct 
 
 /* --- methods in C --- */
 
-#define MEMO_OF_C 0xffffffff /* for a line */
+#define MEMO_OF_C 0xffffffff /* in place of a line */
 
 /* As strings__intern. */
 __weak __noinline __u64 cmethod__learn(struct shadow *shadow, const struct ruby_args *args)
@@ -229,7 +230,7 @@ static __always_inline __u64 cmethod__number(struct shadow *shadow, const struct
 		       : cmethod__learn(shadow, args);
 }
 
-/* The frame of the method in C that has just been left. */
+/* Announces a method in C again, by its frame, which has just been left. Returns 0 or -1. */
 __weak __noinline int left__announce(struct shadow *shadow, __u32 code)
 {
 	const struct ruby_proc_rec *proc;

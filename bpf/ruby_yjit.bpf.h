@@ -5,25 +5,26 @@
 /* The place of the innermost control frame of code that CRuby's YJIT compiled.
  *
  * Compiled code stores its pc in the control frame before a call that may run Ruby code, collect
- * garbage or raise (jit_save_pc, yjit/src/codegen.rs). Until the next such call the control frame
- * has the earlier pc, or that of an earlier frame in its place. A control frame does not say that
- * it is compiled; the native frames do: from the innermost one on, code of YJIT comes before
- * rb_vm_exec, which both the interpreter and compiled code run in.
+ * garbage or raise (jit_save_pc, yjit/src/codegen.rs). Until the next such call the control
+ * frame has the earlier pc, or that of an earlier frame in its place. A control frame has no
+ * mark that it is compiled; the native frames show it. From the innermost one on, code of YJIT
+ * comes before rb_vm_exec, which both the interpreter and compiled code run in.
  *
- * The pc is that of the call in progress if the code in front of the return address stores it, and
- * none of the following lies in between:
+ * The pc is that of the call in progress if the code before the return address stores it. None
+ * of the following may lie in between:
  * - a call
  * - a jump to other compiled code
  * - a control frame that is pushed or popped
  * - the end of compiled code
+ *
  * The code between such a store and its call belongs to one instruction of the virtual machine. */
 
 #include "bpf/ruby_zjit.bpf.h"
 
 enum yjit_place {
-	YJIT_NONE,    /* the interpreter runs the frame, or no compiled code was met so far */
-	YJIT_CALLS,   /* compiled code has called something */
-	YJIT_UNKNOWN, /* compiled code itself executes, or the native frames do not tell */
+	YJIT_NONE,    /* the interpreter runs the frame, or no compiled code was seen so far */
+	YJIT_CALLS,   /* compiled code has called a function */
+	YJIT_UNKNOWN, /* compiled code itself executes, or native frames are missing */
 };
 
 /* Finds the code that runs the innermost control frame. Sets the return address in compiled code,
@@ -50,7 +51,8 @@ static __always_inline int yjit__find(const struct scratch *scratch,
 			return YJIT_NONE;
 		call->entry_at = address;
 	}
-	/* Frames of compiled code are never kept from an earlier sample, nor frames inside them. */
+	/* Frames of compiled code, and frames inside them, are never reused from an earlier
+	 * sample. */
 	return absent && i == n - absent ? YJIT_NONE : YJIT_UNKNOWN;
 }
 
@@ -71,8 +73,8 @@ static __always_inline int yjit__leaves(const struct zjit_call *call, __u32 i)
 	return target - call->code_start < call->code_end - call->code_start;
 }
 
-/* Does the instruction that ends here have the pc as its operand? `movabs`; if the pc is that low,
- * `movq $pc,(%r13)` or `mov $pc,%eax`, or of another register. */
+/* Returns true if the instruction that ends here has the pc as its operand: `movabs`, or for a
+ * low pc `movq $pc,(%r13)`, or `mov $pc` to %eax or another register. */
 static __always_inline int yjit__stores(const struct zjit_call *call)
 {
 	__u64 window = call->window;

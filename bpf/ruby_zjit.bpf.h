@@ -4,17 +4,18 @@
 
 /* Control frames of compiled code of CRuby's ZJIT, from 4.1 on (zjit.h).
  *
- * Compiled code leaves `pc` and `iseq` of its control frame as an earlier frame in that place had
- * them. It sets `jit_return` to an address in its native frame, and the word before that points to
- * a constant record with the iseq and a pc. Before each call that may lead to other Ruby code, or
- * to the garbage collector, it stores another record. A C method has ZJIT_C_FRAME in `jit_return`.
- * The interpreter sets it to 0, and both then are in the control frame. A frame is published in the
- * execution context after its `jit_return`.
+ * Compiled code does not set `pc` and `iseq` of its control frame, which are those of an earlier
+ * frame in that place. It sets `jit_return` to an address in its native frame. The word before
+ * that address points to a constant record with the iseq and a pc. Before each call that may
+ * lead to other Ruby code, or to the garbage collector, it stores another record. A C method has
+ * ZJIT_C_FRAME in `jit_return`. The interpreter sets it to 0, and both then are in the control
+ * frame. A frame is published in the execution context after its `jit_return`.
  *
  * The record of a frame that is in a call has the place of the call. While compiled code itself
- * executes, the record has its last call's. So it has in a C function that neither runs Ruby code
- * nor collects garbage: the code calls it without storing a record (gen_prepare_call_with_gc,
- * zjit/src/codegen.rs). The code in front of the return address tells which it is. */
+ * executes, the record is that of its last call. The same holds in a C function that neither
+ * runs Ruby code nor collects garbage: the code calls it without storing a record
+ * (gen_prepare_call_with_gc, zjit/src/codegen.rs). The code before the return address
+ * distinguishes these cases. */
 
 #include "bpf/ruby_ec.bpf.h"
 #include "bpf/ruby_procs.bpf.h"
@@ -48,17 +49,17 @@ static __always_inline enum zjit_frame zjit__read(__u64 jit_return, struct zjit_
 }
 
 #define ZJIT_NATIVES_MAX 32  /* native frames inside of the innermost one of compiled code */
-#define ZJIT_BEFORE	 256 /* bytes of code in front of a return address */
-#define ZJIT_CALL_BYTES	 5   /* at most, of the call itself */
-#define ZJIT_NEAR	 (1ULL << 27) /* C functions of its own file are so near to rb_zjit_entry */
+#define ZJIT_BEFORE	 256 /* bytes of code before a return address */
+#define ZJIT_CALL_BYTES	 5   /* bytes of the call itself, at most */
+#define ZJIT_NEAR	 (1ULL << 27) /* limit for the distance of its file's C functions */
 
 struct zjit_call {
-	__u64 record;	/* that the code stores: a record's address, or YJIT's pc */
+	__u64 record;	/* value that the code stores: a record's address, or YJIT's pc */
 	__u64 returns;	/* the return address */
-	__u64 window;	/* the 8 bytes that were read last */
+	__u64 window;	/* the last 8 bytes read */
 	__u64 entry_at; /* address of rb_zjit_entry */
 	__u64 code_start, code_end;
-	__u32 stores; /* the record is loaded, and no call lies behind that */
+	__u32 stores; /* the record is loaded, and no call follows */
 	__u32 pad;
 	__u8 code[ZJIT_BEFORE];
 };
@@ -79,8 +80,8 @@ static __always_inline __u64 zjit__returns(const struct scratch *scratch,
 	return 0;
 }
 
-/* Does the instruction that ends with byte @i call something? `call *%rax` to `call *%rdi`, and
- * `call` of compiled code or of a function near rb_zjit_entry. */
+/* Returns true if the instruction that ends with byte @i is a call: `call *%rax` to `call
+ * *%rdi`, or `call` of compiled code or of a function near rb_zjit_entry. */
 static __always_inline int zjit__calls(const struct zjit_call *call, __u32 i)
 {
 	__u64 target;
