@@ -35,7 +35,7 @@ struct jvm_cache {
 
 /* A cached number of code. */
 struct jvm_number {
-	__u64 address, content; /* as in struct jvm_key, bpf/jvm.bpf.c */
+	__u64 address, content; /* as in struct jvm_key */
 	__u64 checked_ns;
 	__u32 space, kind;
 	__u32 code, pad;

@@ -21,7 +21,7 @@
 #define STEPS_MAX	RUNTIME_PAIRS_MAX
 #define FIBERS_MAX	16 /* fibers that wait for each other */
 
-/* This slot's cached code of a frame. */
+/* The cached code of a frame. */
 struct ruby_slot {
 	__u64 iseq, method;
 	__u64 start, since_ns, checked_ns;
@@ -594,9 +594,9 @@ static __always_inline int walk__start(struct ruby_state *state, struct ruby_pro
 	return 0;
 }
 
-/* Sets the end of native frames that reach the end of a coroutine's stack. A fiber that yields
- * loses its previous one before it leaves its stack. It yields in a method in C. The stack of
- * such a fiber is complete only if the fibers around it lead to the thread's first. */
+/* Sets the stop reason of native frames that reach the end of a coroutine's stack. A fiber that
+ * yields loses its previous one before it leaves its stack. It yields in a method in C. The
+ * stack of such a fiber is complete only if the fibers around it lead to the thread's first. */
 static __always_inline void machine__end(struct scratch *scratch, const struct ruby_state *state)
 {
 	int alone = !state->rooted && !state->fibers && (state->in_c || !state->n);

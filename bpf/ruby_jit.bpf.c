@@ -88,8 +88,8 @@ static __always_inline int zjit__has_pointer(const struct unwind_state *u, __u32
 	if (bpf_probe_read_user(&published, sizeof(published),
 				(void *)u->regs[REG_CFP] + jit_return))
 		return 0;
-	/* Outside of rbp it is the caller's: the code has left its control frame, or not yet
-	 * made its own. */
+	/* Beyond rbp it is the caller's: the code has left its control frame, but not yet its
+	 * native frame. */
 	return !(published & 7) && published >= u->sp;
 }
 

@@ -43,6 +43,7 @@ uint32_t jvm_codes__count_stale(struct jvm_codes *codes, uint64_t key);
  * inferred between places that agree. */
 bool jvm_codes__infers_inlined(struct jvm_codes *codes, uint64_t key);
 
+/* As runtime.symbolize. */
 int jvm_codes__symbolize(struct jvm_codes *codes, uint64_t key,
 			 struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
 

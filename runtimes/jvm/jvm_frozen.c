@@ -204,9 +204,9 @@ static int add_chunk(struct jvm_frozen *frozen, struct chunk *chunk, uint64_t *l
 	return add(frozen, chunk->words + chunk->sp, end - chunk->sp);
 }
 
-/* Returns an address in the code cache that has no code (bpf/jvm_frames.bpf.h checks for that).
- * The outermost frame's return address is set when the frame is thawed, and may be anything
- * until then. */
+/* Returns an address in the code cache that has no code. bpf/jvm_frames.bpf.h expects the return
+ * addresses of Java code in that cache. The outermost frame's return address is set when the
+ * frame is thawed, and may be anything until then. */
 static uint64_t nowhere(const struct jvm_vm *vm)
 {
 	return jvm_vm__rec(vm)->heaps[0].high - 16;
