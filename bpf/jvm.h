@@ -15,7 +15,7 @@
 /* Reserved ranges, which do not change in a JVM's life. */
 struct jvm_heap {
 	__u64 low, high;
-	__u64 segmap; /* bytes with the distance to the blob's first segment; 0xff: free */
+	__u64 segmap; /* one byte a segment: distance to the blob's first one; 0xff: free */
 	__u32 segment_log2;
 	__u32 pad;
 };

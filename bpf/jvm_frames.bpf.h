@@ -244,8 +244,8 @@ static __always_inline int compiled__check(struct unwind_state *u, struct jvm_st
  * to a stub, the return barrier, which fetches more. The frame that mounted the thread lies
  * outside of it: the thread's ContinuationEntry, then rbp and a return address, the only one in
  * it. */
-/* ENTRY_PART is half of the words of a ContinuationEntry and of data between. All functions
- * together have 512 bytes of stack. */
+/* ENTRY_PART is half of the words that a ContinuationEntry and data between may have. All
+ * functions together have 512 bytes of stack. */
 #define ENTRY_PART	 12
 #define STUB_FRAME_BYTES 512
 

@@ -125,9 +125,9 @@ static __always_inline __u64 interpreted__method(const struct unwind_state *u,
 }
 
 /* Returns true if rbp is that of an interpreted frame. An entry has not made its frame yet, and
- * stubs in the same buffer never do; there, rbp is the caller's. Then the words are not those of
- * a method with a place in its bytecodes (native methods have none), which is *@ret_bcp. An
- * entry has the method in rbx. It has the sender's stack pointer in r13 first, and then that
+ * stubs in the same buffer never do. There, rbp is the caller's, and the words are not those of
+ * a method with a place in its bytecodes, which is *@ret_bcp. Native methods have no such place.
+ * An entry has the method in rbx. It has the sender's stack pointer in r13 first, and then that
  * place (generate_fixed_frame). */
 static __always_inline int interpreted__is_made(const struct unwind_state *u,
 						const struct jvm_proc_rec *proc,

@@ -54,9 +54,8 @@ struct jvm_state {
 	__u32 space;
 	__u32 is_known; /* `proc` is that of the sample's process */
 	__u32 pad;
-	struct jvm_proc_rec
-		proc; /* copied once a sample, as a look-up for each frame is too expensive */
-	struct jvm_frame frame; /* the current one */
+	struct jvm_proc_rec proc; /* copied once a sample, to save a look-up per frame */
+	struct jvm_frame frame;	  /* the current one */
 	__u8 tags[JVM_TAGS];
 	__u8 blob[JVM_BLOB_BYTES];
 	struct jvm_cache caches[JVM_MEMOS];

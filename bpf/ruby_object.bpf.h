@@ -111,9 +111,7 @@ static __noinline int string__find(const struct ruby_offsets *offsets, __u64 str
  * Returns `length` or -1. */
 static __noinline int string__copy(__u64 from, int length, char *to, __u64 size)
 {
-	__u64 bytes = length < 0
-			      ? 0
-			      : length; /* 64 bits, as older verifiers lose the bounds of 32 bits */
+	__u64 bytes = length < 0 ? 0 : length; /* 64 bits: older verifiers lose the bounds of 32 */
 
 	if (bytes > size)
 		bytes = size;
