@@ -12,7 +12,8 @@
 #include "core/base/memory.h"
 #include "core/base/privilege.h"
 
-/* What Yama says of tracing (Documentation/admin-guide/LSM/Yama.rst); 0: it is not there. */
+/* Returns Yama's restriction of ptrace (Documentation/admin-guide/LSM/Yama.rst); 0: none, or no
+ * Yama. */
 static int ptrace_scope(void)
 {
 	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
@@ -46,7 +47,8 @@ static int not_permitted(const struct procfs_info *info, struct err *err)
 			what, info->uid);
 }
 
-/* The first readable mapping. False: there is none, or maps cannot be read. */
+/* Finds the first readable mapping. Returns false if there is none or maps is unreadable;
+ * *@ret_errno is 0 if maps has no such line. */
 static bool first_mapping(uint32_t pid, uint64_t *ret, int *ret_errno)
 {
 	struct maps_line parsed;
@@ -89,8 +91,9 @@ int process__check_access(const struct procfs_info *info, struct err *err)
 			       ? err__set(err, -ESRCH, "process %u has just ended", info->pid)
 			       : 0;
 	}
-	/* A program is mapped from its file's start on, and the lowest of all unless it is
-	 * position-independent; then that is the dynamic linker's matter, which has its class. */
+	/* A program is mapped from the start of its file. Its mapping is the lowest, unless the
+	 * program is position-independent. The lowest may then be the dynamic linker's, which has
+	 * the same class. */
 	if (!memcmp(head, ELFMAG, SELFMAG) && head[EI_CLASS] == ELFCLASS32)
 		return err__set(err, -ENOTSUP,
 				"PID %u (%s) is a 32-bit program: braid understands 64-bit ones",

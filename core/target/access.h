@@ -5,8 +5,9 @@
 #include "core/base/err.h"
 #include "core/target/procfs.h"
 
-/* May braid read the memory of a live process, and understand it? 0; -EPERM: not permitted;
- * -ENOTSUP: a 32-bit program; -ESRCH: it is gone; with the sentence. */
+/* Checks that braid may read the memory of a live process and supports its program. Returns 0;
+ * -EPERM: not permitted; -ENOTSUP: a 32-bit program; -ESRCH: the process has ended. Errors set the
+ * message in @err. */
 int process__check_access(const struct procfs_info *info, struct err *err);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "core/base/util.h"
 
-/* mountinfo has "\040" for a blank. */
+/* Replaces octal escapes: mountinfo has "\040" for a blank. */
 static void unescape(char *text)
 {
 	char *to = text;

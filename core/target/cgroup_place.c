@@ -18,9 +18,9 @@
 #include "core/target/cgroups.h"
 #include "core/target/container.h"
 
-/* Which cgroup, and which container, the user means: looked for in the file system of cgroups. */
+/* Finds the cgroup or the container that the user names, in the file system of cgroups. */
 
-/* An inode's number there is the kernel's id of the cgroup (fs/kernfs/inode.c). */
+/* The inode number in cgroupfs is the kernel's id of the cgroup (fs/kernfs/inode.c). */
 uint64_t cgroup_place__id_now(const struct cgroup_place *place)
 {
 	struct statfs fs;
@@ -80,11 +80,12 @@ struct search {
 	const char *text;
 	struct cgroup_place *place;
 	char *name;
-	unsigned n;	   /* that fit */
-	unsigned n_others; /* that do not */
+	unsigned n;	   /* containers that match */
+	unsigned n_others; /* containers that do not match */
 	bool exact;
 	char list[400];
-	/* Called so by no rule, with processes that have file systems of their own. */
+	/* Cgroups with exactly this name that no naming rule covers, whose processes have a mount
+	 * namespace of their own. */
 	unsigned n_bare;
 	uint64_t bare_id;
 	char bare_path[CGROUP_PATH_BYTES];
@@ -109,9 +110,9 @@ static bool mount_namespace(uint32_t pid, uint64_t *ret)
 	return true;
 }
 
-/* Has its first process a mount namespace that is neither braid's nor init's, if one may look at
- * that? Where one may not look at the process (CAP_SYS_PTRACE), nothing says that it is a
- * container's. */
+/* Returns true if the first process of the cgroup has a mount namespace that is neither braid's nor
+ * init's. Returns false if the process is not accessible (CAP_SYS_PTRACE). If init is not
+ * accessible, its namespace is not compared. */
 static bool has_own_files(const char *path)
 {
 	uint64_t own, init, its;

@@ -14,14 +14,15 @@
 #include "core/target/procfs.h"
 
 struct entry {
-	struct cgroup cgroup; /* first */
-	UT_hash_handle hh;    /* by id, if that is known */
+	struct cgroup cgroup; /* must be first */
+	UT_hash_handle hh;    /* by id; only cgroups with an id */
 };
 
 struct cgroups {
 	struct entry *by_id;
 	char mount[CGROUP_PATH_BYTES];	    /* "": none */
-	char named_path[CGROUP_PATH_BYTES]; /* of a container that only the user knows; "": none */
+	char named_path[CGROUP_PATH_BYTES]; /* path of the container that the user named; "": none
+					     */
 	char named[CONTAINER_BYTES];
 };
 
@@ -107,7 +108,8 @@ static struct cgroup *add(struct cgroups *cgroups, uint64_t id, const char *path
 	return &entry->cgroup;
 }
 
-/* Its id; 0 where the path leads out of what is mounted, as those of other namespaces do. */
+/* Returns the id of the cgroup at @path; 0 if the path leads out of the mounted hierarchy, as for
+ * other cgroup namespaces. */
 static uint64_t id_of_path(const struct cgroups *cgroups, const char *path)
 {
 	struct cgroup_place place;

@@ -31,10 +31,10 @@ run_child(int go_fd, int error_fd, const struct child_opts *opts, const struct s
 	sigemptyset(&none);
 	sigaction(SIGCHLD, action, NULL);
 	if (read(go_fd, &byte, 1) != 1)
-		_exit(0); /* called off, or the profiler has died */
+		_exit(0); /* cancelled, or the profiler has died */
 	if (opts->files)
 		setrlimit(RLIMIT_NOFILE, opts->files);
-	/* A signal that came meanwhile was for the command's process group. */
+	/* Unblocks pending signals, which were sent to the command's process group. */
 	sigprocmask(SIG_SETMASK, opts->mask ? opts->mask : &none, NULL);
 	execvp(opts->command[0], opts->command);
 	error = errno;
@@ -43,8 +43,8 @@ run_child(int go_fd, int error_fd, const struct child_opts *opts, const struct s
 	_exit(127);
 }
 
-/* Whoever has started this process may have had it ignore SIGCHLD: then there would be no status of
- * the child. */
+/* Opens the signalfd for SIGCHLD. Resets the action of SIGCHLD: if it is ignored, as the parent of
+ * this process may have left it, the child's exit status is lost. */
 static int watch_signals(struct child *child, struct err *err)
 {
 	const struct sigaction usual = { .sa_handler = SIG_DFL };
@@ -102,7 +102,8 @@ static bool raises(const char *path)
 		getxattr(path, "security.capability", NULL, 0) > 0);
 }
 
-/* Would the command get privileges by its file (setuid, capabilities)? As execvp finds it. */
+/* Returns true if the command's file raises privileges (setuid, setgid, capabilities). Finds the
+ * file as execvp() does. */
 static bool gets_privileges(const char *name)
 {
 	const char *dirs = getenv("PATH"), *end;
@@ -119,8 +120,8 @@ static bool gets_privileges(const char *name)
 	return false;
 }
 
-/* Waits until the child has executed the command, has failed to, or has ended. -EINTR: `stop_fd` is
- * readable. The pipe is at its end a little before the exec is over. */
+/* Waits until the child has executed the command, has failed to, or has ended. Returns 0; -EINTR:
+ * @stop_fd is readable. The pipe reaches its end shortly before the exec is complete. */
 static int wait_exec(struct child *child, int stop_fd)
 {
 	struct pollfd polled[] = { { .fd = stop_fd, .events = POLLIN },
@@ -135,7 +136,8 @@ static int wait_exec(struct child *child, int stop_fd)
 			return 0;
 		if (state == HOLD_OVER && (polled[1].revents || polled[1].fd < 0))
 			return 0;
-		if (polled[1].revents) /* nothing comes any more; the hold says when it is over */
+		if (polled[1].revents) /* no more data; the hold's state reports the end of the exec
+					*/
 			polled[1].fd = -1;
 		while (read(child->signal_fd, &info, sizeof(info)) == sizeof(info))
 			;
@@ -151,9 +153,9 @@ int child__exec(struct child *child, const char *name, int stop_fd, struct err *
 	bool held, ended;
 	int error, ret;
 
-	/* Where ptrace is forbidden (Yama), or would take privileges from the command, as the
-	 * kernel gives none to what is traced by a process that could not trace everything, the
-	 * command runs on at once, and its first samples may come before its tables. */
+	/* Where ptrace is forbidden (Yama), the command runs on at once. So does a command that
+	 * would lose privileges: the kernel grants none if the tracer could not trace everything.
+	 * Its first samples may then precede its tables. */
 	held = !(privilege__missing(1U << PRIVILEGE_PROCESSES) && gets_privileges(name)) &&
 	       hold__seize(&child->hold, child->pid);
 	if (write(child->go_fd, "g", 1) != 1)
@@ -164,7 +166,7 @@ int child__exec(struct child *child, const char *name, int stop_fd, struct err *
 		return err__set(err, ret, "stopped before %s was executed", name);
 	ended = held && !child->hold.pid;
 	if (read(child->error_fd, &error, sizeof(error)) != sizeof(error))
-		error = ended ? ECHILD : 0; /* closed by the exec, or by its end */
+		error = ended ? ECHILD : 0; /* EOF at the exec or at the end */
 	close_fd(&child->error_fd);
 	if (!error)
 		return 0;

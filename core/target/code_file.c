@@ -13,7 +13,8 @@
 #include "core/files/target_file.h"
 #include "core/target/procfs.h"
 
-/* Takes what `found` holds, if `code` is 0. */
+/* Opens the file @found if @code is 0, after checks of its owner, time and size. Releases @found.
+ */
 static int open_found(int code, struct target_file *found, const char *path, uint32_t uid,
 		      int64_t begin_s, struct code_file *ret, struct err *err)
 {
@@ -82,7 +83,7 @@ bool code_file__is_replaced(const struct code_file *file, int root_fd, const cha
 	bool replaced;
 
 	if (target_file__find(root_fd, path, false, &found))
-		return false; /* deleted: what is open stays readable */
+		return false; /* deleted: the open file stays readable */
 	replaced = found.dev != file->dev || found.ino != file->ino ||
 		   (file->copied_ns && found.mtime_ns != file->copied_ns);
 	target_file__done(&found);
@@ -102,7 +103,8 @@ size_t code_file__read(struct code_file *file, uint64_t offset, void *buf, size_
 	return file->refused ? 0 : read_at(file, offset, buf, size);
 }
 
-/* Whoever writes the file anew may be longer at it than before already. */
+/* Returns true if the file still begins with the processed bytes. The size is not sufficient: a
+ * rewritten file may already be longer than before. */
 static bool prints_match(const struct code_file *file)
 {
 	uint8_t head[CODE_FILE_PRINT], tail[CODE_FILE_PRINT];
@@ -137,7 +139,8 @@ void code_file__take(struct code_file *file, uint64_t done)
 	size_t n = min_of(done, (uint64_t)CODE_FILE_PRINT);
 
 	if (read_at(file, 0, file->head, n) != n || read_at(file, done - n, file->tail, n) != n)
-		n = 0; /* it shrinks as we look at it: that will be seen */
+		n = 0; /* the file shrinks during the read; the next code_file__look() detects that
+			*/
 	file->n_print = n;
 	file->done = done;
 }

@@ -8,15 +8,15 @@
 #include "core/base/util.h"
 #include "core/target/code_sort.h"
 
-/* A run is sorted by start, and at the same time a search tree: the node of [lo, hi) is the entry
- * in the middle, and `ends` has the greatest end of all entries in [lo, hi) for it. So all entries
- * around an address are found without looking at more than a few others, however much they
- * overlap. New entries become a run of their own; runs of similar length are merged. */
+/* A run is sorted by start, and at the same time a search tree. The node of [lo, hi) is the entry
+ * in the middle, and `ends` has the greatest end of all entries in [lo, hi) for it. A search
+ * therefore visits few entries that do not contain the address, even if ranges overlap. New entries
+ * become a run of their own. Runs of similar length are merged. */
 
-/* Entries that one search looks at. Honest files have a few around an address. */
+/* Entries that one search visits. Honest files have a few around an address. */
 #define VISITS_MAX 4096
 
-/* Entries that are sorted at a time: sorting takes 64 bytes for each. */
+/* Entries that are sorted at a time. Sorting needs 64 bytes for each. */
 #define UNSORTED_MAX (1 << 16)
 
 #define CAPACITY_MIN   64
@@ -34,7 +34,8 @@ static bool is_before(const struct code_entry *a, const struct code_entry *b)
 	return a->start != b->start ? a->start < b->start : a->order < b->order;
 }
 
-/* Adding to a file's tail mostly goes upwards. */
+/* Returns true if the entries need no sort. Entries at a file's tail usually have ascending
+ * addresses. */
 static bool is_sorted(const struct code_entry *entries, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
@@ -59,7 +60,7 @@ static uint64_t build_ends(struct code_index *index, size_t lo, size_t hi)
 	return end;
 }
 
-/* Merges the last run into the one before it. */
+/* Merges the last run into the previous one. */
 static int merge_last(struct code_index *index)
 {
 	struct code_run *to = &index->runs[index->n_runs - 2], *from = to + 1;
@@ -92,7 +93,7 @@ static size_t count_sorted(const struct code_index *index)
 	return last ? last->first + last->n : 0;
 }
 
-/* Makes a run of what was added. */
+/* Turns the entries that are in no run into a run. */
 static int seal(struct code_index *index)
 {
 	size_t first = count_sorted(index), n = index->n - first;
@@ -107,7 +108,7 @@ static int seal(struct code_index *index)
 		last = &index->runs[index->n_runs - 1];
 		if (last[-1].n > 2 * last->n)
 			break;
-		if (merge_last(index)) { /* try again at the next call */
+		if (merge_last(index)) { /* tried again at the next call */
 			index->n_runs--;
 			return -ENOMEM;
 		}
@@ -123,7 +124,7 @@ static void give_back(struct code_index *index, size_t n)
 	quota__give_back(index->account, n * BYTES_OF_ENTRY);
 }
 
-/* Memory for @n entries: both charges, or none. */
+/* Charges memory for @n entries to both budgets, or to neither. */
 static int charge(struct code_index *index, size_t n)
 {
 	int ret = quota__charge(index->account, QUOTA_INDEXED, n * BYTES_OF_ENTRY);
@@ -136,7 +137,7 @@ static int charge(struct code_index *index, size_t n)
 	return ret;
 }
 
-/* Grows by a quarter, as memory that is charged and not used is nobody's. */
+/* Grows the arrays by a quarter only, as unused memory is charged, too. */
 static int grow(struct code_index *index)
 {
 	size_t more = max_of(index->cap / 4, (size_t)CAPACITY_MIN);
@@ -192,7 +193,7 @@ static bool is_better(const struct search *search, const struct code_entry *entr
 	return known ? later : !later;
 }
 
-/* As deep as the logarithm of the run's length. */
+/* Visits the nodes of [@lo, @hi). The depth is the logarithm of the run's length. */
 static void visit(struct search *search, size_t lo, size_t hi)
 {
 	size_t mid = lo + (hi - lo) / 2;
@@ -216,7 +217,8 @@ bool code_index__find(struct code_index *index, uint64_t address, uint64_t time_
 
 	if (seal(index))
 		return false;
-	/* The last run has what came last, which counts if there is more than can be looked at. */
+	/* Starts with the last run, whose entries are the newest, in case VISITS_MAX ends the
+	 * search. */
 	for (size_t i = index->n_runs; i-- > 0;)
 		visit(&search, index->runs[i].first, index->runs[i].first + index->runs[i].n);
 	index->visits += search.visits;

@@ -16,24 +16,24 @@
 #include "core/target/procfs.h"
 
 #define WRITERS_MAX (1 + CODE_ANCESTORS_MAX)
-#define MORE_MAX    16 /* jitdump files by other names: some compilers have one for each thread */
+#define MORE_MAX    16 /* jitdump files with other names: some compilers have one for each thread */
 #define SLOTS_MAX   (2 * WRITERS_MAX + 1 + MORE_MAX)
 
-/* A file that may be there. */
+/* A file that may exist. */
 struct slot {
 	char *path;
 	bool is_jitdump;
-	uint64_t start, end;	    /* where it is mapped; 0: it is not */
-	uint64_t start_ticks;	    /* of the process that writes it */
-	uint64_t until_ns;	    /* what it tells of later times is of another process */
-	struct code_source *source; /* NULL: the file is not open */
-	uint32_t edition, changes;  /* of the source, as of the version */
+	uint64_t start, end;  /* its mapping in the process; 0: not mapped */
+	uint64_t start_ticks; /* start of the process that writes it */
+	uint64_t until_ns;    /* end of the validity; later reports are about another process */
+	struct code_source *source; /* NULL: not open */
+	uint32_t edition, changes;  /* state of the source when the version was computed last */
 };
 
 struct code_maps {
 	struct procfs_info info;
 	int root_fd;
-	bool root_is_new;	      /* and the info, within one look */
+	bool root_is_new; /* the root and `info` are current; valid within one code_maps__look() */
 	struct code_sources *sources; /* borrowed */
 	struct slot slots[SLOTS_MAX];
 	size_t n_slots;
@@ -76,7 +76,7 @@ void code_maps__inherit(struct code_maps *maps, const struct code_ancestor *ance
 }
 
 /* Adds the perf map in the directory for temporary files that the environment of the process names,
- * if any: .NET 7 and older write it there. */
+ * if any. .NET 7 and older write the map there. */
 static void add_temporary(struct code_maps *maps)
 {
 	char directory[256], path[sizeof(directory) + 32];
@@ -123,7 +123,8 @@ void code_maps__free(struct code_maps *maps)
 	free(maps);
 }
 
-/* Skips @prefix and a number. Returns NULL if the text does not begin so. */
+/* Skips @prefix and a number. Returns the text after the number, or NULL if @text does not begin
+ * with them. */
 static const char *skip_number(const char *text, const char *prefix, unsigned *ret)
 {
 	int len = 0;
@@ -135,8 +136,8 @@ static const char *skip_number(const char *text, const char *prefix, unsigned *r
 										    : NULL;
 }
 
-/* Returns true if @name is that of a jitdump file, and which processes may have written it:
- *   jit-PID.dump            as perf knows the files, too; ret_pids[0]
+/* Returns true if @name is the name of a jitdump file. Sets the processes that may have written it:
+ *   jit-PID.dump            also the name that perf uses; ret_pids[0]
  *   jit-PID-TEXT.dump       ret_pids[0]
  *   jit-TID-PID.dump        JavaScriptCore with a directory of its own; ret_pids[1]
  *   jit-TID-PID-TEXT        JavaScriptCore without */
@@ -187,8 +188,8 @@ void code_maps__offer(struct code_maps *maps, const char *path, uint64_t start, 
 
 /* --- reading --- */
 
-/* As it is now: a process may change its user. What has ended had the same files as braid, if it
- * had the same PIDs. */
+/* Opens the process's root and updates its UID, as a process may change its user. A process that
+ * has ended is assumed to have had braid's root if it had the same PID in its namespace. */
 static int open_root(struct code_maps *maps)
 {
 	struct procfs_info info;
@@ -266,7 +267,8 @@ uint64_t code_maps__looked_ns(const struct code_maps *maps)
 	return maps->looked_ns;
 }
 
-/* Others may have had a file read that this process has, too. */
+/* Returns true if the slot's source changed since the last call. Another process that shares the
+ * file may have caused the read. */
 static bool has_changed(struct slot *slot)
 {
 	uint32_t edition = slot->source ? code_source__edition(slot->source) : 0;
@@ -289,7 +291,7 @@ uint32_t code_maps__version(struct code_maps *maps)
 	return maps->version;
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 static bool find_among(struct code_maps *maps, bool jitdumps, uint64_t address, uint64_t time_ns,
 		       struct code_place *ret)
@@ -310,7 +312,7 @@ static bool find_among(struct code_maps *maps, bool jitdumps, uint64_t address, 
 	return false;
 }
 
-/* Jitdump files know times and lines. */
+/* Searches jitdump files first: they have times and lines. */
 bool code_maps__find(struct code_maps *maps, uint64_t address, uint64_t time_ns,
 		     struct code_place *ret)
 {

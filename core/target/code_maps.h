@@ -10,46 +10,47 @@
 #include "core/target/code_source.h"
 #include "core/target/procfs.h"
 
-/* What one process reports of the code that it makes: its perf map, and the jitdump files that it
- * has mapped; for code that it inherited when it was forked, those of its ancestor. */
+/* The code that one process reports: its perf map, and the jitdump files that it maps. For code
+ * that the process inherited in a fork, the files of its ancestors are used. */
 struct code_maps;
 
-/* @sources outlives it. -ENOMEM. */
+/* Creates the maps of a process. @sources must outlive the maps. Returns 0 or -ENOMEM. */
 int code_maps__new(const struct procfs_info *info, struct code_sources *sources,
 		   struct code_maps **ret);
 
-/* A process of which this one was forked: it runs in a copy of the code that was there then. */
+/* A process from which this one was forked. The child runs in a copy of the code that existed at
+ * the fork. */
 struct code_ancestor {
 	uint32_t inner_pid;
 	uint64_t start_ticks;
-	uint64_t until_ns; /* the fork: what it reports of later times is not this one's */
+	uint64_t until_ns; /* time of the fork; later reports do not apply to the child */
 };
 #define CODE_ANCESTORS_MAX 5
 
-/* Its files count, too, after those of the process and of nearer ancestors. Up to
- * CODE_ANCESTORS_MAX. */
+/* Adds the files of @ancestor, with a lower priority than those of the process and of nearer
+ * ancestors. Up to CODE_ANCESTORS_MAX. */
 void code_maps__inherit(struct code_maps *maps, const struct code_ancestor *ancestor);
 
 void code_maps__free(struct code_maps *maps); /* NULL is fine */
 
-/* An executable mapping with a path: maybe of a jitdump file. */
+/* Offers an executable mapping with a path, which may be a jitdump file. */
 void code_maps__offer(struct code_maps *maps, const char *path, uint64_t start, uint64_t end);
 
-/* Reads what has come since. -ENOMEM. */
+/* Reads new contents of the files. Returns 0 or -ENOMEM. */
 int code_maps__look(struct code_maps *maps, enum code_look how, uint64_t now_ns);
 
 uint64_t code_maps__looked_ns(const struct code_maps *maps);
 
-/* Another number means that another answer of code_maps__find is possible. Never 0. */
+/* Returns a number that changes when results of code_maps__find() may change. Never 0. */
 uint32_t code_maps__version(struct code_maps *maps);
 
-/* A piece of code, as one file has it. Borrows nothing. */
+/* A piece of code, as one file reports it. Borrows nothing. */
 struct code_place {
 	uint32_t source, edition;
 	struct code_entry entry; /* entry.text 0: no such code */
 };
 
-/* The code that was at `address` at `time_ns`; as code_index__find. */
+/* Finds the code that was at @address at @time_ns, as code_index__find(). */
 bool code_maps__find(struct code_maps *maps, uint64_t address, uint64_t time_ns,
 		     struct code_place *ret);
 
@@ -58,22 +59,24 @@ bool code_maps__find(struct code_maps *maps, uint64_t address, uint64_t time_ns,
 
 struct code_symbol {
 	char name[CODE_NAME_BYTES];
-	char file[CODE_PATH_BYTES]; /* "": not known */
-	uint32_t line;		    /* of `address`; 0: not known */
+	char file[CODE_PATH_BYTES]; /* "": unknown */
+	uint32_t line;		    /* line of `address`; 0: unknown */
 };
 
-/* `skew` as in jitdump__line. False: its file does not hold it any more. */
+/* Finds the name, file and line of the code. @skew is as in jitdump__line(). Returns false if the
+ * file no longer has the entry. */
 bool code_maps__symbol(const struct code_maps *maps, const struct code_place *place,
 		       uint64_t address, uint32_t skew, struct code_symbol *ret);
 
 struct code_maps_counts {
-	uint64_t symbols, skipped; /* read so far, and what made no sense */
+	uint64_t symbols, skipped; /* entries read so far, and malformed ones */
 };
 
-/* What was read for this process; of files that several have, each part counts once. */
+/* Adds the number of entries that were read for this process to @add_to. Each part of a file shared
+ * by several processes counts once. */
 void code_maps__count(const struct code_maps *maps, struct code_maps_counts *add_to);
 
-/* Why a file that is there was not read, since the last call; false: nothing to say. */
+/* Returns true, with the message in @ret, if an existing file was refused since the last call. */
 bool code_maps__refusal(struct code_maps *maps, struct err *ret);
 
 #endif

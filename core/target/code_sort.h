@@ -6,7 +6,7 @@
 
 #include "core/target/code_index.h"
 
-/* Sorts by start, entries of equal starts as they were. 0 or -ENOMEM. */
+/* Sorts the entries by start. The sort is stable. Returns 0 or -ENOMEM. */
 int code_sort(struct code_entry *entries, size_t n);
 
 #endif

@@ -11,24 +11,24 @@
 #include "core/target/code_maps.h"
 #include "core/target/jitdump.h"
 
-/* Bytes of one file that are read in one look: these take some 5 and 150 ms. */
+/* Bytes of one file that are read in one code_source__look(). They take about 5 and 150 ms. */
 #define GROWTH_BYTES (1 << 20)
 #define FILES_BYTES  (32 << 20)
 
-/* A file that was over the budget is read again after this time, then after twice that, and so on:
- * it may have been written anew, or its user's other files may be gone. */
+/* Time after which a file over the budget is read again. The time doubles with each attempt.
+ * Meanwhile the file may have been rewritten, or its user's other files may be gone. */
 #define RETRY_NS	(10 * NSEC_PER_SEC)
 #define RETRY_SHIFT_MAX 10
 
-/* Entries that a search may look at for nothing, and the time of each of the others. */
+/* Visits of a search that are not charged, and the charge for each further one in ns. */
 #define FREE_VISITS 64
 #define VISIT_NS    20
 
-struct identity { /* without padding: it is hashed as bytes */
+struct identity { /* without padding, as its bytes are hashed */
 	uint64_t dev, ino;
 	uint32_t uid;
 	uint32_t is_jitdump;
-	uint64_t copy; /* serial number of a copy, which is never shared; 0: none */
+	uint64_t copy; /* serial number of a copy, which is never shared; 0: not a copy */
 };
 
 struct code_source {
@@ -41,11 +41,11 @@ struct code_source {
 	struct code_file file;
 	struct code_index index;
 	struct jitdump dump;
-	bool anew;	   /* the file was written anew, and has to be read so */
-	bool is_too_large; /* there is no index ... */
-	uint64_t retry_ns; /* ... until then */
-	uint32_t retries;  /* how often that was set */
-	uint64_t whole_ns; /* when all of it had been read; 0: never yet */
+	bool anew;	   /* the file was rewritten and must be read from its start */
+	bool is_too_large; /* over the budget: there is no index ... */
+	uint64_t retry_ns; /* ... until this time */
+	uint32_t retries;  /* number of times that retry_ns was set */
+	uint64_t whole_ns; /* time at which the whole file was last read; 0: never */
 	UT_hash_handle hh;
 };
 
@@ -76,7 +76,7 @@ static void forget(struct code_source *source)
 	source->file.done = source->file.n_print = 0;
 }
 
-/* The index goes, and with it the names of all code that has not been named yet. */
+/* Drops the index, and thereby the names of all code that has no name yet. */
 static void give_up(struct code_source *source, uint64_t now_ns)
 {
 	forget(source);
@@ -86,7 +86,7 @@ static void give_up(struct code_source *source, uint64_t now_ns)
 	quota__refuse(source->account);
 }
 
-/* Charges a copy of a file, which is in memory. */
+/* Charges the memory of a copied file. */
 static int charge_copy(struct code_source *source)
 {
 	struct stat st;
@@ -221,7 +221,7 @@ int code_source__look(struct code_source *source, enum code_look how, uint64_t n
 	source->anew |= source->is_too_large && now_ns >= source->retry_ns;
 	if (source->anew) {
 		if (how == CODE_LOOK_GROWTH)
-			return 0; /* it might be written anew all the time */
+			return 0; /* a file that is rewritten continuously must not cost more */
 		forget(source);
 	} else if (source->is_too_large) {
 		return 0;
@@ -232,7 +232,7 @@ int code_source__look(struct code_source *source, enum code_look how, uint64_t n
 	return read_more(source, most[how], now_ns, counts);
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 const struct code_file *code_source__file(const struct code_source *source)
 {
@@ -249,7 +249,7 @@ uint32_t code_source__edition(const struct code_source *source)
 	return source->edition;
 }
 
-/* Ranges that overlap thousandfold make each search long. */
+/* Charges long searches: ranges that overlap a thousand times make each search long. */
 bool code_source__find(struct code_source *source, uint64_t address, uint64_t time_ns,
 		       struct code_entry *ret)
 {

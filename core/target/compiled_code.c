@@ -9,10 +9,10 @@
 #include "core/target/code_maps.h"
 
 struct compiled_code {
-	struct code_maps *maps; /* NULL: no runtime wants them */
+	struct code_maps *maps; /* NULL: no runtime uses them */
 };
 
-/* --- which runtimes --- */
+/* --- runtimes --- */
 
 static bool is_attached(const struct process *process, int i)
 {
@@ -60,7 +60,7 @@ bool compiled_code__may_be_of(const struct runtime *runtime, const struct mapped
 	return memory ? strncmp(mapped->path, memory, strlen(memory)) == 0 : is_anonymous(mapped);
 }
 
-/* Has the process a build of the runtime that compiles? */
+/* Returns true if the process's build of the runtime compiles. */
 static bool compiles(const struct process *process, int i)
 {
 	const struct runtime *runtime = process->runtimes->list[i];
@@ -104,7 +104,8 @@ static int make_maps(struct process *process)
 	return ret;
 }
 
-/* For the first time. */
+/* Allocates process->code, and the maps if a runtime uses them. Returns at once if that was done.
+ */
 static int begin(struct process *process)
 {
 	if (process->code)
@@ -135,13 +136,13 @@ int compiled_code__read(struct process *process, enum code_look how)
 {
 	int ret = begin(process);
 
-	/* A runtime may have come that wants maps, after the first samples. */
+	/* A runtime that uses maps may have been detected after the first samples. */
 	if (!ret && !process->code->maps && is_wanted(process))
 		ret = make_maps(process);
 	return ret ? ret : look(process, how);
 }
 
-/* Reads what has been written until then, if that was not done yet. */
+/* Reads all that was written until @time_ns, unless already done. */
 static int catch_up(struct process *process, uint64_t time_ns)
 {
 	struct code_maps *maps = process->code->maps;
@@ -164,7 +165,7 @@ int compiled_code__version(struct process *process, uint64_t time_ns, uint32_t *
 	return ret;
 }
 
-/* --- which code --- */
+/* --- code of an address --- */
 
 static uint32_t hash_of(const char *name)
 {
@@ -175,7 +176,7 @@ static uint32_t hash_of(const char *name)
 	return hash ? hash : 1;
 }
 
-/* While the file has the name: one that is written anew loses it. */
+/* Stores the hash of the name while the file has it. A rewritten file loses the name. */
 static void take_name(struct code_maps *maps, uint64_t address, struct code_life *life)
 {
 	struct code_symbol symbol;

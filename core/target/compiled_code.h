@@ -9,60 +9,62 @@
 #include "core/target/code_maps.h"
 #include "core/target/process.h"
 
-/* The code that a process makes while it runs: which of its runtimes report it, when their files
- * (core/target/code_maps.h) are read, and whether an address still has the code that it had. */
+/* The code that a process generates while it runs: the runtimes that report it, when their files
+ * (core/target/code_maps.h) are read, and whether an address still has the same code. */
 
-/* Does runtime number `i` know names of the process's code, if there is a map? */
+/* Returns true if runtime @i has names of the process's code, provided that there is a map. */
 bool compiled_code__has_names_of(const struct process *process, int i);
 
-/* Can the memory of `mapped` have code of the runtime's compiler? NULL cannot. */
+/* Returns true if the memory of @mapped may have code of the runtime's compiler. False for NULL. */
 bool compiled_code__may_be_of(const struct runtime *runtime, const struct mapped *mapped);
 
-/* The attached runtime, by number, whose compiler has its code in the memory of `mapped`; -1: no
- * one. NULL is fine. */
+/* Returns the number of the attached runtime whose compiler has its code in the memory of @mapped,
+ * or -1. @mapped may be NULL. */
 int compiled_code__compiler(const struct process *process, const struct mapped *mapped);
 
-/* Is it memory that holds what the process has made itself, and no file? Not where nothing is known
- * to be mapped (NULL): that is a file which was not read in time, mostly. */
+/* Returns true for memory with contents that the process generated, without a file. False for NULL:
+ * an unrecorded mapping is mostly a file that was not read in time. */
 bool compiled_code__is_made(const struct mapped *mapped);
 
-/* Reads what the process has reported since, if any runtime wants to know. -ENOMEM. */
+/* Reads new reports of the process, if any runtime uses them. Returns 0 or -ENOMEM. */
 int compiled_code__read(struct process *process, enum code_look how);
 
-/* Reads what the process had reported until `time_ns`, if that was not done yet. As long as the
- * number is the same, an address has the same code. 0 for a process without maps. -ENOMEM. */
+/* Reads all that the process reported until @time_ns, unless already done. While *@ret_version is
+ * unchanged, an address has the same code. *@ret_version is 0 for a process without maps. Returns 0
+ * or -ENOMEM. */
 int compiled_code__version(struct process *process, uint64_t time_ns, uint32_t *ret_version);
 
 /* The code that an address had from some time on. */
 struct code_life {
-	uint64_t first_ns;	  /* the first sample of it */
+	uint64_t first_ns;	  /* time of its first sample */
 	struct code_place in_map; /* entry.text 0: in no map so far */
-	uint32_t version;	  /* of the maps when that was looked up; 0: not yet */
-	uint32_t name_hash;	  /* of what the map calls it; 0: not known */
+	uint32_t version;	  /* version of the maps at the last lookup; 0: not looked up yet */
+	uint32_t name_hash;	  /* hash of its name in the map; 0: unknown */
 };
 
-/* The code at `address`, which is met for the first time at `time_ns`. -ENOMEM. */
+/* Sets @ret to the code at @address, which is first seen at @time_ns. Returns 0 or -ENOMEM. */
 int compiled_code__meet(struct process *process, uint64_t address, uint64_t time_ns,
 			struct code_life *ret);
 
-/* Has `address` other code at `time_ns` than `life`? Then `ret` is that. What was not known may
- * have become known, which is no change; and that a map does not have some code any more proves
- * nothing: it may be half written. Returns 1, 0, or -ENOMEM. */
+/* Checks whether @address has other code at @time_ns than @life. Returns 1 with the new code in
+ * @ret, 0, or -ENOMEM. Code that a map newly names is not a change. A missing entry proves nothing
+ * either: the map may be half written. */
 int compiled_code__follow(struct process *process, uint64_t address, uint64_t time_ns,
 			  struct code_life *life, struct code_life *ret);
 
-/* What a map calls that code, and the line of `address`. */
+/* Finds the code's name in a map, and the line of @address. */
 bool compiled_code__symbol(struct process *process, uint64_t address, struct code_life *life,
 			   struct code_symbol *ret);
 
-/* The same for code of an image, which does not change: for what was compiled in advance. */
+/* As compiled_code__symbol(), for code of an image, which does not change: for code that was
+ * compiled in advance. */
 bool compiled_code__image_symbol(struct process *process, uint64_t address,
 				 struct code_symbol *ret);
 
-/* Adds what was read of the process's files so far. */
+/* Adds the entries that were read so far from the process's files. */
 void compiled_code__count(const struct process *process, struct code_maps_counts *add_to);
 
-/* Why a file that is there was not read, since the last call; false: nothing to say. */
+/* Returns true, with the message in @ret, if an existing file was refused since the last call. */
 bool compiled_code__refusal(struct process *process, struct err *ret);
 
 void compiled_code__free(struct compiled_code *code); /* NULL is fine */

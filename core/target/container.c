@@ -7,12 +7,12 @@
 
 #include "core/base/util.h"
 
-#define ID_DIGITS 64 /* of ids that engines make: a SHA-256, in hexadecimal */
+#define ID_DIGITS 64 /* digits of an id of a container engine: a SHA-256, in hexadecimal */
 
-/* How a cgroup of a container is called: `prefix` NAME `suffix`. */
+/* Names of the cgroups of containers: `prefix` NAME `suffix`. */
 static const struct form {
 	const char *prefix, *suffix;
-	const char *parent; /* what it is in must be called so; NULL: anything */
+	const char *parent; /* required name of the parent cgroup; NULL: any */
 } forms[] = {
 	/* moby: daemon/oci_linux.go, withCgroups(): the unit is docker-ID.scope with systemd */
 	{ "docker-", ".scope", NULL },
@@ -40,8 +40,8 @@ static const struct form {
 	{ "", "", "lxc.payload" },
 };
 
-/* What begins like that and is none: who watches over a container, and virtual machines (libvirt:
- * src/util/virsystemd.c, machine-qemu-N-NAME.scope). */
+/* Names that match a rule but are not containers: monitors of containers, and virtual machines
+ * (libvirt: src/util/virsystemd.c, machine-qemu-N-NAME.scope). */
 static const char *const others[] = { "libpod-conmon-", "crio-conmon-", "machine-qemu" };
 
 static bool is_id(const char *text, size_t len)
@@ -61,7 +61,7 @@ static int digit(char c)
 					   : tolower((unsigned char)c) - 'a' + 10;
 }
 
-/* Units' names have "\x2d" for "-" (systemd.unit(5)). */
+/* Replaces escapes: unit names have "\x2d" for "-" (systemd.unit(5)). */
 static void unescape(const char *from, size_t len, char ret[CONTAINER_BYTES])
 {
 	size_t i = 0, n = 0;
@@ -130,7 +130,7 @@ static bool is_container(const char *parent, size_t parent_len, const char *name
 	return false;
 }
 
-/* systemd.unit(5): the kinds that have cgroups. */
+/* The unit types that have cgroups (systemd.unit(5)). */
 static const char *const units[] = { ".slice", ".scope", ".service", ".socket", ".mount", ".swap" };
 
 bool container__may_be_called(const char *name)

@@ -6,17 +6,18 @@
 
 #define CONTAINER_BYTES 256
 
-/* Which container the processes of a cgroup belong to, by the way in which those who start
- * containers name cgroups: its id with docker, podman, containerd, CRI-O and others, its name with
- * systemd-nspawn, LXC, runc and crun. Of containers in containers the innermost. `path`: as
- * /proc/PID/cgroup has it. False: none. */
+/* Finds the container that the processes of a cgroup belong to, by the naming rules of container
+ * engines. The result is an id for docker, podman, containerd, CRI-O and others. It is a name for
+ * systemd-nspawn, LXC, runc and crun. If containers are nested, returns the innermost one. @path is
+ * as in /proc/PID/cgroup. Returns false if there is none. */
 bool container__of_cgroup(const char *path, char ret[CONTAINER_BYTES]);
 
-/* Is this very cgroup the container's, and not one below? `name`: the last part of its path. */
+/* Returns true if this cgroup is itself the container's, and not one below it. @name is the last
+ * part of its path. */
 bool container__is_cgroup(const char *parent, const char *name, char ret[CONTAINER_BYTES]);
 
-/* Could a container's cgroup be called that, which no rule knows? runc and crun without systemd
- * take the name that the user gives, whatever it is. Not if it is a unit of systemd's. */
+/* Returns true if @name may be the cgroup of a container that no rule covers. runc and crun without
+ * systemd use the name that the user gives, without a prefix. False for names of systemd units. */
 bool container__may_be_called(const char *name);
 
 #endif
