@@ -18,7 +18,7 @@
 
 #define THREADS_MAX 65536u
 
-/* Linux' struct elf_prpsinfo of x86-64, which holds text without an end. */
+/* struct elf_prpsinfo of Linux for x86-64, whose text may have no terminating NUL. */
 struct prpsinfo {
 	char state[4];
 	uint64_t flag;
@@ -31,7 +31,7 @@ struct prpsinfo {
 struct core_file {
 	struct target_view view;
 	struct memory *memory;
-	const struct core_elf *elf; /* of the memory */
+	const struct core_elf *elf; /* borrowed from `memory` */
 	struct prpsinfo info;
 	struct core_thread *threads;
 	size_t n_threads, cap_threads;
@@ -58,7 +58,8 @@ static void take_status(struct core_file *core, const char *desc, uint64_t size)
 					     r[3],  r[2],  r[1],  r[0], r[16] };
 
 	thread.tid = status.pr_pid;
-	if (!core->n_threads) /* the one that got it comes first; the others have it noted, too */
+	if (!core->n_threads) /* the receiving thread comes first; all others have the number, too
+			       */
 		thread.signal = status.pr_cursig;
 	thread.call = (int64_t)r[15];
 	thread.fs_base = r[21];
@@ -92,7 +93,7 @@ static void take_notes(struct core_file *core)
 	}
 }
 
-/* Writes the sentence about what is missing. */
+/* Sets the note about missing parts. */
 static void note_missing(struct core_file *core)
 {
 	uint64_t end = 0;
@@ -137,7 +138,8 @@ static const struct core_file *core_of(const struct target_view *view)
 	return (const struct core_file *)view;
 }
 
-/* gcore leaves out segments that are as their files have them: code, above all. */
+/* Returns true if the memory at [@start, @end) is executable. gcore leaves out segments that equal
+ * their files, which is mostly code; they count as executable. */
 static bool is_code(const struct core_file *core, uint64_t start, uint64_t end)
 {
 	for (size_t i = 0; i < core->elf->n_segments; i++) {
@@ -171,7 +173,7 @@ static size_t file_lines(const struct core_file *core, struct core_mapping *line
 	return n;
 }
 
-/* Code of no file: a compiler's, and the vDSO. */
+/* Adds executable memory without a file: a compiler's code, and the vDSO. */
 static size_t other_lines(const struct core_file *core, struct core_mapping *lines, size_t n)
 {
 	size_t n_files = n;
@@ -239,7 +241,7 @@ static void safe_copy(char *to, size_t size, const char *from, size_t max)
 	procfs__make_printable(to, strlen(to));
 }
 
-/* The user who looks at the file is taken for the process's. */
+/* Reports the user of braid as the process's owner. */
 static int core__status(const struct target_view *view, uint32_t id, struct procfs_info *ret,
 			struct err *err)
 {
@@ -284,7 +286,7 @@ static int core__threads(const struct target_view *view, uint32_t pid, uint32_t 
 	return 0;
 }
 
-/* The kernel has noted the first 80 bytes of the arguments, joined by blanks: they are one word. */
+/* Copies the arguments as one word: the kernel stored the first 80 bytes, joined by blanks. */
 static ssize_t core__words(const struct target_view *view, uint32_t pid, const char *name,
 			   char *buf, size_t size)
 {
@@ -320,7 +322,7 @@ int core_file__open(const char *path, const char *root, struct core_file **ret, 
 
 	if (!core)
 		return err__set(err, -ENOMEM, "out of memory");
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not wait */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* the open of a pipe must not block */
 	code = fd < 0 ? err__set(err, -errno, "cannot open %s: %s", path, strerror(errno))
 		      : read_core(core, fd, path, err);
 	if (!code &&

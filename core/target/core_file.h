@@ -10,22 +10,22 @@
 #include "core/base/err.h"
 #include "core/base/memory.h"
 
-/* A core file (ELF, ET_CORE, x86-64) in the place of the process that has left it: its memory, its
- * threads, and what /proc would say of it, for whoever reads that by core/target/procfs.h. All of
- * it is untrusted. */
+/* A core file (ELF, ET_CORE, x86-64) that replaces the process that left it: its memory, its
+ * threads, and the facts that /proc would have. Callers read those by core/target/procfs.h. All of
+ * the file is untrusted. */
 struct core_file;
 
 struct core_thread {
 	uint32_t tid;
-	int signal; /* that it had got; 0: none */
+	int signal; /* the signal that it received; 0: none */
 	uint64_t regs[UNWIND_REGS];
 	uint64_t fs_base;
-	int64_t call; /* orig_rax; below 0: it was in no system call */
+	int64_t call; /* orig_rax; negative: in no system call */
 };
 
-/* Opens the file, and lets it stand in for the live system until core_file__close. `root`: where
- * the files are that were mapped; "/" unless they came from elsewhere. What is wrong with the file
- * is in the sentence: -EBADMSG, -ENOTSUP for another machine's, errors of open. */
+/* Opens the file, and lets it replace the live system until core_file__close(). @root is the
+ * directory of the mapped files; "/" unless they come from another machine. Returns 0; -EBADMSG;
+ * -ENOTSUP: a file of another architecture; errors of open(). Errors set the message in @err. */
 int core_file__open(const char *path, const char *root, struct core_file **ret, struct err *err);
 void core_file__close(struct core_file *core); /* NULL is fine */
 
@@ -33,8 +33,8 @@ uint32_t core_file__pid(const struct core_file *core);
 const struct memory *core_file__memory(const struct core_file *core);
 const struct core_thread *core_file__threads(const struct core_file *core, size_t *ret_n);
 
-/* What people should know: the file is not whole, or files that were mapped are missing or others
- * now; NULL: nothing. */
+/* Returns a note for the user, or NULL: the file is truncated, or mapped files are missing or were
+ * replaced. */
 const char *core_file__note(const struct core_file *core);
 
 #endif

@@ -10,7 +10,7 @@
 #include "core/elf/elf_symbols.h"
 #include "core/target/images.h"
 
-/* Is it in what the file has loaded? */
+/* Returns true if a loaded segment of the file contains @vaddr. */
 static bool is_loaded(const struct elf_file *file, uint64_t vaddr)
 {
 	GElf_Phdr phdr;

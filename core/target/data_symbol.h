@@ -7,8 +7,8 @@
 
 #include "core/target/process.h"
 
-/* What a static variable is called that a process has at an address, in the symbol tables of its
- * file: "name+0x28 (file)". 0; -ENOENT: it is in no file, or that does not say. */
+/* Finds the static variable at @address in the symbol tables of its file: "name+0x28 (file)".
+ * Returns 0; -ENOENT: the address is in no file, or the file has no such symbol. */
 int data_symbol__of(const struct process *process, uint64_t address, char *ret, size_t size);
 
 #endif

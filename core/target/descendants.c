@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Processes below those that the user named, as they are when a recording begins. Those that are
- * forked afterwards the kernel half follows, from the moment on at which their parent is published;
- * so when a look into /proc finds none that is new, none is missing. */
+/* Finds the processes below those that the user named, when a recording begins. The kernel half
+ * follows later forks from the time at which their parent is published. So if a scan of /proc finds
+ * no new process, none is missing. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "core/target/procfs.h"
 #include "core/target/tracker_state.h"
 
-#define LOOKS_MAX 16 /* targets that fork faster than /proc can be read are not waited for */
+#define LOOKS_MAX 16 /* scans; ends with targets that fork faster than a scan */
 
 struct family {
 	struct member {
@@ -51,7 +51,7 @@ static bool is_known(const struct tracker *tracker, uint32_t pid)
 	return process && !process__is_gone(process);
 }
 
-/* One generation at a time. */
+/* Adds one generation at a time. */
 static int add_children(struct tracker *tracker, const struct family *family, unsigned *ret_n)
 {
 	const struct member *member;

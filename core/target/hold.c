@@ -27,14 +27,15 @@
 #define FOLLOWING   (OPTIONS | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)
 #define SYSCALL_SIG (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
 
-/* What a process may have us read. */
+/* Limits of the data that a process can make braid read. */
 #define PROGRAM_HEADERS_MAX 64
 #define DYNAMIC_MAX	    512
 
-/* System calls of a linker with a thousand libraries; then it is none. */
+/* Maximum number of system calls of a linker (about those for a thousand libraries). After more, it
+ * does not count as a linker. */
 #define CALLS_MAX 100000
 
-#define STOP_MS 100 /* for what runs to stop */
+#define STOP_MS 100 /* time for a running process to stop */
 
 #define ARCH_SET_FS 0x1002 /* asm/prctl.h */
 
@@ -65,7 +66,7 @@ static int read_auxv(int pid, struct auxv *ret)
 	return 0;
 }
 
-/* Of DT_DEBUG's value in the program's dynamic section; 0: there is none. */
+/* Returns the address of DT_DEBUG's value in the program's dynamic section; 0: there is none. */
 static uint64_t find_debug(int pid, uint64_t dynamic, uint64_t bytes)
 {
 	size_t n = min_of(bytes / sizeof(Elf64_Dyn), (uint64_t)DYNAMIC_MAX), i;
@@ -103,7 +104,7 @@ static void read_headers(struct hold *hold, const struct auxv *auxv)
 	hold->relro_start = (bias + relro->p_vaddr) & ~(uint64_t)(sysconf(_SC_PAGESIZE) - 1);
 }
 
-/* The linker's code is the first that is executable at or above AT_BASE. */
+/* Finds the linker's code: the first executable mapping at or above AT_BASE. */
 static void find_linker(struct hold *hold)
 {
 	struct procfs_mappings mappings = {};
@@ -124,7 +125,7 @@ static void find_linker(struct hold *hold)
 	read_headers(hold, &auxv);
 }
 
-/* struct r_debug of <link.h>, by which dynamic linkers report to debuggers. */
+/* struct r_debug of <link.h>, in which dynamic linkers report to debuggers. */
 struct link_report {
 	int32_t version, pad;
 	uint64_t map, breakpoint;
@@ -133,7 +134,8 @@ struct link_report {
 
 #define LINK_CONSISTENT 0 /* RT_CONSISTENT */
 
-/* Has the linker reported that everything is linked? Until then it has run no constructor. */
+/* Returns true if the linker has reported that everything is linked. Before that it runs no
+ * constructor. */
 static bool has_linked(const struct hold *hold)
 {
 	struct link_report report;
@@ -152,10 +154,12 @@ static bool maps_code(const struct __ptrace_syscall_info *call)
 	       (int)call->entry.args[4] >= 0;
 }
 
-/* The room for thread-local variables is known when all libraries are mapped, and the thread
- * pointer is set before they are relocated, as relocations may need it. A linker that is the C
- * library itself (musl) sets one of its own first, and may leave it at that. The program is
- * relocated after its libraries, and what is read-only from then on is protected. */
+/* Returns true at the system call that follows the mapping of all libraries.
+ *
+ * The size of thread-local storage is fixed when all libraries are mapped. The thread pointer is
+ * set before they are relocated, as relocations may need it. A linker that is the C library itself
+ * (musl) sets an early thread pointer first, and may set no other. The program is relocated after
+ * its libraries, and then its RELRO range is protected. */
 static bool has_mapped_all(struct hold *hold, const struct __ptrace_syscall_info *call)
 {
 #ifdef __x86_64__
@@ -176,7 +180,7 @@ static bool is_left(const struct hold *hold, const struct __ptrace_syscall_info 
 	       call->instruction_pointer > hold->linker_end;
 }
 
-/* At the entry or the exit of a system call. */
+/* Returns true if all libraries are mapped at this entry or exit of a system call. */
 static bool is_linked_at(struct hold *hold)
 {
 	struct __ptrace_syscall_info call = {};
@@ -193,7 +197,7 @@ static bool is_linked_at(struct hold *hold)
 static void resume(struct hold *hold, long signal)
 {
 	hold->is_stopped = false;
-	/* Before the exec no system call is of interest, and none when all is linked. */
+	/* No system call is needed before the exec, nor after the link. */
 	ptrace(hold->is_known && !hold->is_following ? PTRACE_SYSCALL : PTRACE_CONT, hold->pid,
 	       NULL, signal);
 }
@@ -244,7 +248,8 @@ static enum hold_state take_stop(struct hold *hold, int status)
 	return HOLD_RUNS;
 }
 
-/* 1: a stop; 0: none yet; -1: it has ended. */
+/* Gets the next status of the process. Returns 1: a stop; 0: none yet; -1: the process has ended.
+ */
 static int next_status(const struct hold *hold, int *ret_status)
 {
 	siginfo_t info = {};
@@ -255,7 +260,7 @@ static int next_status(const struct hold *hold, int *ret_status)
 	if (!info.si_pid)
 		return 0;
 	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
-		if (!hold->is_child) /* then its parent hears of it */
+		if (!hold->is_child) /* lets its parent see the status */
 			waitpid(hold->pid, ret_status, WNOHANG | __WALL);
 		return -1;
 	}
@@ -306,7 +311,8 @@ bool hold__interrupt(struct hold *hold, int pid)
 {
 	*hold = (struct hold) { .pid = pid };
 	find_linker(hold);
-	/* A program of its own may be in a call that a stop would end (epoll_wait): left alone. */
+	/* A program's own code may be in a call that a stop would end (epoll_wait), so it is not
+	 * stopped. */
 	if (!hold->debug_at || !hold->linker_end || has_linked(hold) ||
 	    ptrace(PTRACE_SEIZE, pid, NULL, (void *)OPTIONS)) {
 		*hold = (struct hold) {};
@@ -373,7 +379,7 @@ static bool may_stop(struct hold *hold)
 
 	if (!thread__read(hold->pid, hold->pid, &now))
 		return false;
-	if (!now.off_cpu) /* or unreadable */
+	if (!now.off_cpu) /* running, or unreadable */
 		return now.state == 'R';
 	wait.call = now.call;
 	return now.state != 'D' && restart__is_invisible(&wait);
@@ -386,13 +392,13 @@ void hold__expire(struct hold *hold)
 		hold__release(hold);
 }
 
-/* Only what is stopped can be detached. A process in a wait of the kernel's that nothing ends (a
- * file system that does not answer) is detached when this process ends. */
+/* Stops the process, as only a stopped process can be detached. A process in an uninterruptible
+ * wait (a file system that does not answer) is detached when this process ends. */
 static void stop(struct hold *hold)
 {
 	int status;
 
-	if (ptrace(PTRACE_INTERRUPT, hold->pid, NULL, NULL)) /* another thread took its number */
+	if (ptrace(PTRACE_INTERRUPT, hold->pid, NULL, NULL)) /* the PID was reused */
 		return;
 	for (int i = 0; i < STOP_MS && !hold->is_stopped; i++) {
 		int found = next_status(hold, &status);

@@ -16,14 +16,14 @@
 #include "core/target/target_view.h"
 
 #define PAGE_BYTES 4096ULL
-#define AUXV_MAX   64 /* entries; seen: 22 */
+#define AUXV_MAX   64 /* entries; 22 observed */
 
 static bool read_memory(void *ctx, uint64_t address, void *to, size_t size)
 {
 	return procfs__read_memory(*(uint32_t *)ctx, address, to, size);
 }
 
-/* Where the kernel has put the program's headers; 0: unknown. */
+/* Returns the address of the program's headers, from the kernel's auxiliary vector; 0: unknown. */
 static uint64_t program_headers(uint32_t pid)
 {
 	uint64_t pairs[AUXV_MAX][2], found = 0;
@@ -37,7 +37,8 @@ static uint64_t program_headers(uint32_t pid)
 	return found;
 }
 
-/* The start of the file's mapping from offset 0 that is the nearest below; 0: there is none. */
+/* Returns the start of the nearest mapping below of the same file from offset 0; 0: there is none.
+ */
 static uint64_t file_start(const struct procfs_mappings *mappings,
 			   const struct procfs_mapping *mapping)
 {
@@ -54,8 +55,8 @@ static uint64_t file_start(const struct procfs_mappings *mappings,
 	return found;
 }
 
-/* The name of the program that the process executes; of another image, of which nothing tells the
- * name, that it is in the memory of that. */
+/* Sets the image's name: the path of the program that the process executes, or, for another image,
+ * "[memory of PROGRAM]". */
 static void name_image(uint32_t pid, bool is_program, char *ret, size_t size)
 {
 	char path[PROCFS_PATH_BYTES], program[4096];
@@ -72,7 +73,7 @@ static void name_image(uint32_t pid, bool is_program, char *ret, size_t size)
 		snprintf(ret, size, "[memory of %.200s]", slash ? slash + 1 : "a process");
 }
 
-/* An image that another time was copied of the same memory. */
+/* Returns the image that was copied earlier from equal memory, or NULL. */
 static struct image *find_known(const struct images *images, uint32_t uid, const char *name,
 				const struct elf_memory *memory)
 {
@@ -105,7 +106,7 @@ static int copy(struct images *images, uint32_t pid, uint32_t uid, const char *n
 	return 0;
 }
 
-/* Where the image's first segment is tells its bias. */
+/* Returns the bias, which follows from the address of the image's first segment. */
 static uint64_t bias_of(const struct image *image, uint64_t header)
 {
 	for (size_t i = 0; i < image->file->n_segments; i++)
@@ -147,7 +148,7 @@ int image_memory__find(struct images *images, uint32_t pid, uint32_t uid,
 	char name[4096];
 	int rc = -ENOENT;
 
-	/* A recorded process has no more memory than its stacks need. */
+	/* A recording contains only the memory that its stacks need. */
 	if (mapping->vdso || procfs__is_recorded())
 		return -ENOENT;
 	if (mapping->inode && mapping->path[0] == '/')

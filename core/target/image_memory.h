@@ -4,14 +4,16 @@
 
 #include "core/target/moved_code.h"
 
-/* Images that are read from a process's memory, as no file of them can be (core/elf/elf_memory.h).
+/* Images that are read from a process's memory, as their files are unreadable
+ * (core/elf/elf_memory.h).
  *
- * The ELF header is where the file is mapped from its start; of a program that has unpacked itself,
- * where the kernel says that its program headers are, or at the start of memory with code or right
- * below that. Processes of one user share an image if their memory is the same. */
+ * The ELF header is where the file is mapped from its start. A program that has unpacked itself has
+ * three candidates. They are the page of the program headers (by the kernel), the start of memory
+ * with code, and the start of the mapping directly below. Processes of one user share an image if
+ * their memory is the same. */
 
-/* Finds the image that has its code in @mapping, an executable one of @mappings. @uid: the user of
- * the process; @account: that of the process. Returns 0, -ENOENT, or -ENOMEM. */
+/* Finds the image that has its code in @mapping, an executable one of @mappings. @uid is the user
+ * of the process, @account its account. Returns 0, -ENOENT, or -ENOMEM. */
 int image_memory__find(struct images *images, uint32_t pid, uint32_t uid,
 		       const struct procfs_mappings *mappings, const struct procfs_mapping *mapping,
 		       struct quota_account *account, struct moved_code *ret);

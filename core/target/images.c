@@ -77,8 +77,8 @@ void images__free(struct images *images)
 	free(images);
 }
 
-/* By which its code is left where call frame information does not say; NULL: nobody knows more. Of
- * runtimes that are not enabled, too: stacks of native code do not depend on that. */
+/* Returns the hook that unwinds the image's code where it has no call frame information, or NULL.
+ * Includes runtimes that are not enabled: native stacks do not depend on them. */
 static unwind_rows_fn rows_of(const struct images *images, const struct image *image)
 {
 	for (int i = 0; images->opts.runtimes[i]; i++)
@@ -88,7 +88,8 @@ static unwind_rows_fn rows_of(const struct images *images, const struct image *i
 	return NULL;
 }
 
-/* The code of the file that a runtime knows to keep frame pointers; empty: there is none. */
+/* Returns the range of code that has frame pointers according to the file's runtime. An empty
+ * range: none. */
 static struct code_range pointer_code_of(const struct images *images, const struct image *image)
 {
 	struct code_range range = {};
@@ -123,13 +124,13 @@ int image__load_table(struct images *images, struct image *image, struct err *er
 	if (!images->opts.table_arena)
 		return 0;
 	ret = make_table(images, image, err);
-	/* What was interrupted may lack what the file has: it is made again when it is used. */
+	/* An interrupted build may be incomplete. The table is built again when it is used. */
 	if (stop__is_due()) {
 		unwind_table__done(&image->table);
 		return -EINTR;
 	}
 	if (ret || !image->table.n_pages)
-		return ret == -ENOMEM ? ret : 0; /* malformed: frame pointers are left */
+		return ret == -ENOMEM ? ret : 0; /* malformed: frame pointers remain */
 	ret = table_arena__add(images->opts.table_arena, &image->table, now_ns(), &image->base);
 	image->has_table = !ret;
 	if (ret) {
@@ -195,8 +196,8 @@ void images__drop_files(struct images *images, const struct image *image)
 	}
 }
 
-/* Returns true if that is a file of the image. One inode has many paths, and on overlayfs a device
- * for each mount. */
+/* Returns true if @st is a file of the image. One inode may have many paths and, on overlayfs, one
+ * device per mount. */
 static bool has_file(const struct images *images, const struct image *image, const struct stat *st)
 {
 	const struct image_file *file;
@@ -209,7 +210,8 @@ static bool has_file(const struct images *images, const struct image *image, con
 	return false;
 }
 
-/* Adds a file of the image. Takes @file unless it is the image's own. -ENOMEM. */
+/* Adds a file of the image. Takes ownership of @file unless it is the image's own. Returns 0 or
+ * -ENOMEM. */
 static int add_file(struct images *images, const struct image *image, struct elf_file *file)
 {
 	struct image_file *to;
@@ -299,7 +301,8 @@ static void publish(const struct images *images, const struct image_key *key,
 		image_files__publish(images->opts.files_fd, key, image);
 }
 
-/* All 64-bit processes share the kernel's one vDSO: ours serves for theirs. */
+/* Finds the vDSO. All 64-bit processes share the kernel's one vDSO, so braid's own represents all.
+ */
 static int get_vdso(struct images *images, struct image **ret, struct err *err)
 {
 	const void *start = (const void *)getauxval(AT_SYSINFO_EHDR);
@@ -330,7 +333,8 @@ static int get_vdso(struct images *images, struct image **ret, struct err *err)
 	return rc;
 }
 
-/* Anybody can give a program the build-id of another, and what is shared is believed of both. */
+/* Returns true if both files have equal bytes. The build-id proves nothing, as anyone can copy it
+ * into another program, and the image is shared. */
 static bool same_bytes(const struct elf_file *a, const struct elf_file *b, off_t size)
 {
 	char *blocks = malloc(2 * QUOTA_BLOCK);
@@ -347,8 +351,8 @@ static bool same_bytes(const struct elf_file *a, const struct elf_file *b, off_t
 	return same;
 }
 
-/* The image of another copy of the file. What was read of that one must be what it still has, and
- * as its owner could have seen to that it is not, the owner must be the same. */
+/* Returns the image of another copy of the file, or NULL. That copy must be unchanged since it was
+ * read. Its owner must be the same, as an owner could conceal changes. */
 static struct image *find_copy(const struct images *images, const struct elf_file *file,
 			       const struct stat *st)
 {
@@ -384,7 +388,7 @@ static int index_build_id(struct images *images, struct image *image, const stru
 	return 0;
 }
 
-/* Takes `fd`. */
+/* Opens the image of a file. Takes ownership of @fd. */
 static int open_image(struct images *images, int fd, uint32_t pid, const char *path,
 		      struct image **ret, struct err *err)
 {
@@ -412,7 +416,7 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 	return rc ? rc : index_build_id(images, *ret, &st);
 }
 
-/* Of descriptors: there may be some later. */
+/* Returns true for a lack of descriptors, which may end later. */
 static bool is_want(int ret)
 {
 	return ret == -EMFILE || ret == -ENFILE;
@@ -423,7 +427,7 @@ static bool is_passing(int ret)
 	return is_want(ret) || ret == -EINTR;
 }
 
-/* Of a file that was not seen before. */
+/* Opens a file that is not in by_file. */
 static int open_found(struct images *images, const struct target_file *found, uint32_t pid,
 		      const struct procfs_mapping *mapping, struct by_file *entry, struct err *err)
 {
@@ -436,8 +440,8 @@ static int open_found(struct images *images, const struct target_file *found, ui
 	return 0;
 }
 
-/* Notes that the code of a file is unreadable. A memfd without a file to open has code that the
- * process has made, as code in anonymous memory is. */
+/* Counts the file as unreadable. A memfd without a file to open has code that the process
+ * generated, as anonymous memory has. */
 static void note_unread(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 			int code)
 {
@@ -447,7 +451,8 @@ static void note_unread(struct images *images, uint32_t pid, const struct procfs
 	images->stats.unread += is_want(code);
 }
 
-/* The image of a mapping that a file backs. @has_code: it matters if that cannot be read. */
+/* Finds the image of a mapping with a file. @has_code: a file that cannot be opened counts as
+ * unread. */
 static int get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 	       bool has_code, struct image **ret, struct err *err)
 {
@@ -471,7 +476,7 @@ static int get(struct images *images, uint32_t pid, const struct procfs_mapping 
 		rc = entry ? open_found(images, &found, pid, mapping, entry, err) : -ENOMEM;
 		if (!rc && is_passing(entry->error))
 			rc = entry->error;
-		if (rc) { /* it may be there another time */
+		if (rc) { /* the file may be readable later */
 			if (has_code)
 				note_unread(images, pid, mapping, rc);
 			free(entry);
@@ -481,7 +486,7 @@ static int get(struct images *images, uint32_t pid, const struct procfs_mapping 
 		entry->kernel_key = image_key__of(mapping, found.size, found.ctime_ns);
 		publish(images, &entry->kernel_key, entry->image);
 		HASH_ADD(hh, images->by_file, key, sizeof(key), entry);
-		unread_files__remove(images->unread, mapping); /* of an earlier time */
+		unread_files__remove(images->unread, mapping); /* counted by an earlier attempt */
 	}
 	*ret = entry->image;
 	rc = entry->error;

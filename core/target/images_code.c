@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Machine code of images that is read where samples fall (core/insn/code_rows.h). The image gets
- * another table with each block that is read. */
+/* Reads machine code of images where samples fall (core/insn/code_rows.h). Each block that is read
+ * gives the image a new table. */
 #include "core/target/images_state.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #define STORE_AFTER_NS (2 * NSEC_PER_SEC)
 
-/* The image's table with its words, which the caller owns. 0 or -ENOMEM. */
+/* Copies the image's table with its words, which the caller owns. Returns 0 or -ENOMEM. */
 static int copy_table(const struct images *images, const struct image *image,
 		      struct unwind_table *ret)
 {
@@ -24,7 +24,7 @@ static int copy_table(const struct images *images, const struct image *image,
 	return 0;
 }
 
-/* The files by which the kernel half finds the table. */
+/* Publishes the files by which the kernel half finds the table. */
 static void publish_files(const struct images *images, const struct image *image)
 {
 	for (struct by_file *file = images->by_file; file; file = file->hh.next) {
@@ -36,7 +36,8 @@ static void publish_files(const struct images *images, const struct image *image
 	}
 }
 
-/* Puts the new table in the place of the old one. Takes its words. 0 or a negative errno. */
+/* Replaces the image's table by the new one. Takes ownership of its words. Returns 0 or a negative
+ * errno. */
 static int replace_table(struct images *images, struct image *image, struct unwind_table *table)
 {
 	uint64_t now = now_ns();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What nobody maps any more: first an image's table is given up, as it takes most; the image itself
- * only where its owner knows that nothing refers to it. */
+/* Releases images that no process maps. First the image's table is freed, as it takes the most
+ * memory. The image itself is freed only on request of its owner, who ensures that no reference is
+ * left. */
 #include "core/target/images_state.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ int image__unpark(struct images *images, struct image *image)
 	return image__load_table(images, image, NULL);
 }
 
-/* From the kernel half, which finds it by its files. */
+/* Removes the image's files from the kernel half, which finds the table by them. */
 static void hide(const struct images *images, const struct image *image)
 {
 	for (struct by_file *file = images->by_file; file; file = file->hh.next) {
@@ -61,7 +62,7 @@ void images__park_unused(struct images *images, uint64_t now_ns)
 
 /* --- images --- */
 
-/* Probes' sites are of a file that is open. */
+/* Returns true if a runtime may have probes in the image: their sites belong to an open file. */
 static bool has_probes(const struct images *images, const struct image *image)
 {
 	for (int i = 0; images->opts.runtimes[i]; i++)

@@ -30,7 +30,7 @@ struct load {
 	struct prefix prefix;
 	uint32_t pid, tid;
 	uint64_t vma, address, size, number;
-	/* then the name and the code */
+	/* followed by the name and the code */
 };
 
 struct move {
@@ -42,18 +42,18 @@ struct move {
 struct debug {
 	struct prefix prefix;
 	uint64_t address, n;
-	/* then the entries */
+	/* followed by the entries */
 };
 
 struct debug_entry {
 	uint64_t address;
 	uint32_t line, discriminator;
-	/* then the file's name, "\377" being that of the entry before */
+	/* followed by the file's name; "\377": that of the previous entry */
 };
 
-#define LINES_BYTES_MAX (128 * 1024) /* of one piece of code; what follows is not looked at */
+#define LINES_BYTES_MAX (128 * 1024) /* for one piece of code; the rest is not read */
 
-/* A window of the file: records are mostly code, which is never copied where it is long. */
+/* A window of the file. Records are mostly code; long code is never copied. */
 #define WINDOW_BYTES (64 * 1024)
 
 struct window {
@@ -64,7 +64,7 @@ struct window {
 	uint8_t *bytes;
 };
 
-/* NULL: the file does not hold all of it yet. */
+/* Returns the bytes at @offset, or NULL if the file does not hold all of them yet. */
 static const void *window__get(struct window *window, uint64_t offset, size_t size)
 {
 	if (offset < window->start || offset + size > window->start + window->n) {
@@ -76,7 +76,7 @@ static const void *window__get(struct window *window, uint64_t offset, size_t si
 	return window->bytes + (offset - window->start);
 }
 
-/* Returns the bytes that it takes, 0 if it is not all there, or -EBADMSG. */
+/* Returns the bytes of the header, 0 if it is incomplete, or -EBADMSG. */
 static int64_t read_header(struct jitdump *dump, struct window *window)
 {
 	const struct header *at = window__get(window, 0, sizeof(*at));
@@ -171,7 +171,7 @@ static int on_record(struct jitdump *dump, struct window *window, uint64_t offse
 	return 0;
 }
 
-/* Returns the bytes of the record, 0 if it is not all there, -EBADMSG, or as code_index__add(). */
+/* Returns the bytes of the record, 0 if it is incomplete, -EBADMSG, or as code_index__add(). */
 static int64_t read_record(struct jitdump *dump, struct window *window, uint64_t offset,
 			   uint64_t since_ns, uint64_t now_ns, struct code_index *index)
 {
@@ -239,8 +239,8 @@ bool jitdump__name(struct code_file *file, const struct code_entry *entry, char 
 	return buf[0];
 }
 
-/* Finds the line in the entries. All of them must be of this code: some writers put a length or a
- * name in a wrong place. */
+/* Finds the line in the entries. All of them must belong to this code: some writers put a length or
+ * a name in a wrong place. */
 static bool find_line(const uint8_t *at, size_t size, const struct debug *debug, uint64_t code_size,
 		      uint64_t address, const char **ret_file, uint32_t *ret_line)
 {

@@ -9,33 +9,33 @@
 #include "core/target/code_file.h"
 #include "core/target/code_index.h"
 
-/* Jitdump files (jit-PID.dump): what code a JIT compiler made, where, and when to the nanosecond,
- * with source lines, and where code was moved to. The code itself is in there, too, and is skipped.
- * Linux, tools/perf/Documentation/jitdump-specification.txt, version 1. */
+/* Jitdump files (jit-PID.dump): the code that a JIT compiler generated, with addresses, times in
+ * nanoseconds, source lines, and moves. The file also contains the code itself, which is skipped.
+ * Format: Linux, tools/perf/Documentation/jitdump-specification.txt, version 1. */
 
 struct jitdump {
 	bool started;	/* the header was read */
-	bool broken;	/* what it is cannot be told: nothing more is read */
-	bool own_clock; /* its times are no CLOCK_MONOTONIC */
-	/* The debug record before this place in the file is of the code at ...; it precedes that
+	bool broken;	/* the format is unrecognizable; nothing more is read */
+	bool own_clock; /* its times are not CLOCK_MONOTONIC */
+	/* Position of the last debug record, and the address of its code. The record precedes the
 	 * code's own record. 0: none. */
 	uint32_t lines;
 	uint64_t lines_of;
 	uint64_t symbols, skipped; /* records of code */
 };
 
-/* Takes the complete records that have come since the last call, up to `max` bytes of them. Code
- * whose time is not known, or later than now, counts from `since_ns` on. Returns how many bytes it
- * took, which may be fewer because @file->refused is set; -ENOSPC for a file that is too large; or
- * as code_index__add(). */
+/* Reads the complete records that were added since the last call, up to @max bytes. Code with an
+ * unknown or a future time counts from @since_ns on. Returns the number of bytes read, which is
+ * lower if @file->refused is set; -ENOSPC: the file is too large; or as code_index__add(). */
 int64_t jitdump__read(struct jitdump *dump, struct code_file *file, uint64_t max, uint64_t since_ns,
 		      uint64_t now_ns, struct code_index *index);
 
-/* The name of an entry, cut to fit. False: it is not in the file any more. */
+/* Copies the name of an entry, cut to fit. Returns false if the file no longer has it. */
 bool jitdump__name(struct code_file *file, const struct code_entry *entry, char *buf, size_t size);
 
-/* File and line of the code at `address`, which lies in the entry. `skew` is what the writer adds
- * to the addresses of lines. False: none, or what is there makes no sense. */
+/* Finds file and line of the code at @address, which lies in the entry. @skew is the distance that
+ * the writer adds to the addresses of lines. Returns false if there are none, or if they are
+ * malformed. */
 bool jitdump__line(struct code_file *file, const struct code_entry *entry, uint64_t address,
 		   uint32_t skew, char *buf, size_t size, uint32_t *ret_line);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/target/liveness.h"
 
-#define ENTRIES_TENTHS 9  /* of as many tenths of the returns */
-#define RETURNS_PART   16 /* one in so many entries */
+#define ENTRIES_TENTHS 9  /* entries per 10 returns, at least */
+#define RETURNS_PART   16 /* one return per this number of entries, at least */
 
 enum liveness liveness__of(uint64_t entries, uint64_t returns)
 {
