@@ -10,33 +10,33 @@
 #include "core/base/util.h"
 
 struct ended {
-	struct mapped mapped; /* with a path of its own */
+	struct mapped mapped; /* owns its path */
 	uint64_t ended_ns;
-	uint64_t proven_ns; /* after that, another one may have been there already */
+	uint64_t proven_ns; /* from this time on, another one may have been there */
 };
 
 struct unsure {
 	uint64_t start, end;
-	struct image *image; /* whose table may have been used; NULL: none, or it is over */
+	struct image *image; /* image whose table may have been used; NULL: none, or published */
 	uint64_t bias;
 	uint64_t from_ns, until_ns; /* UINT64_MAX: not over yet */
 };
 
 struct mapping_times {
-	struct ended *ended; /* in the order in which they were found to have ended */
+	struct ended *ended; /* in the order in which their end was found */
 	size_t n_ended, cap_ended;
-	uint64_t charged;      /* bytes of these */
+	uint64_t charged;      /* bytes charged for these */
 	uint64_t last_ns;      /* the latest end */
-	uint64_t forgotten_ns; /* the latest end of those that gave way; 0: none has */
-	uint64_t replaced_ns;  /* the latest list that was read and is another one; 0: none yet */
+	uint64_t forgotten_ns; /* latest end among the evicted ones; 0: none was evicted */
+	uint64_t replaced_ns;  /* time at which the list was last replaced; 0: never */
 	struct unsure unsure[UNSURE_RANGES_MAX];
-	size_t n_unsure;	     /* ever; the oldest gives way */
-	uint64_t unsure_ns, sure_ns; /* all of these lie between */
+	size_t n_unsure;	     /* ever added; the oldest is evicted */
+	uint64_t unsure_ns, sure_ns; /* bounds of all their times */
 	struct mapping_event noted[NOTED_EVENTS_MAX];
 	size_t n_noted;
 	struct mapping_event *events; /* owned; sorted by time */
 	size_t n_events, cap_events;
-	uint64_t events_from_ns; /* what came before is not known; 0: all is */
+	uint64_t events_from_ns; /* earlier events are missing; 0: none are missing */
 };
 
 static struct mapping_times *times_of(struct process *process)
@@ -63,7 +63,7 @@ void mapping_times__free(struct mapping_times *times, struct quota_account *acco
 	free(times);
 }
 
-/* --- looking up --- */
+/* --- lookups --- */
 
 static bool holds(const struct mapped *mapped, uint64_t address)
 {
@@ -80,8 +80,8 @@ uint64_t mapping_times__path_id(const char *path)
 	return fnv__add(FNV_BEGIN, path, strlen(path)) | 1;
 }
 
-/* Linux 6.8 and later give the files of overlayfs another device and inode in the list of mappings
- * than in the events. Then the paths are compared. */
+/* Linux 6.8 and later report another device and inode for files of overlayfs in the list of
+ * mappings than in the events. Then the paths are compared. */
 static bool is_same_file(const struct mapped *mapped, const struct mapping_event *event)
 {
 	if (mapped->dev == event->dev || !mapped->dev || !mapped->inode || !event->inode)
@@ -89,7 +89,7 @@ static bool is_same_file(const struct mapped *mapped, const struct mapping_event
 	return mapping_times__path_id(mapped->path) == event->path;
 }
 
-/* How many events had come by then. */
+/* Returns the number of events up to @time_ns. */
 static size_t count_events(const struct mapping_times *times, uint64_t time_ns)
 {
 	size_t lo = 0, hi = times->n_events;
@@ -105,7 +105,7 @@ static size_t count_events(const struct mapping_times *times, uint64_t time_ns)
 	return lo;
 }
 
-/* The last of the first @n events at @address; NULL: none. */
+/* Returns the last of the first @n events at @address, or NULL. */
 static const struct mapping_event *last_event(const struct mapping_times *times, size_t n,
 					      uint64_t address)
 {
@@ -124,7 +124,8 @@ static bool is_of(const struct mapped *mapped, const struct mapping_event *event
 		mapped->whole_start - mapped->offset == event->start - event->offset);
 }
 
-/* No event tells of memory that mremap() has moved there: a list that was read later may. */
+/* Finds the mapping of @event. Memory that mremap() moved there has no event, but a list that was
+ * read later may have it. */
 static const struct mapped *find_by_event(const struct process *process, uint64_t address,
 					  uint64_t time_ns, const struct mapping_event *event)
 {
@@ -261,7 +262,7 @@ bool mapping_times__is_mapped(const struct process *process, uint64_t start, uin
 	return false;
 }
 
-/* Returns true if the event lies where an event of a file or a known mapping of one lies. */
+/* Returns true if the event overlaps a stored event of a file or a recorded mapping of one. */
 static bool meets_file(const struct process *process, const struct mapping_event *event)
 {
 	const struct mapping_times *times = process->times;
@@ -325,7 +326,8 @@ static void forget_at(struct process *process, struct mapping_times *times, size
 		(times->n_ended - at) * sizeof(*times->ended));
 }
 
-/* Events tell of each time at which a file was there: the last one is enough. */
+/* Removes the earlier entry of the same mapping: events report each time at which a file was there,
+ * so the last entry is enough. */
 static void forget_same(struct process *process, struct mapping_times *times,
 			const struct mapped *mapped)
 {
@@ -341,8 +343,9 @@ static void forget_same(struct process *process, struct mapping_times *times,
 	}
 }
 
-/* Keeps what @mapped was until @time_ns; @proven_ns: as in struct ended. What is over the budget is
- * forgotten: then no sample is placed by it. -ENOMEM. */
+/* Adds @mapped, which was valid until @time_ns, to the ended mappings. @proven_ns is as in struct
+ * ended. A mapping over the budget is dropped, and no sample is placed by it. Returns 0 or -ENOMEM.
+ */
 static int keep_ended(struct process *process, const struct mapped *mapped, uint64_t time_ns,
 		      uint64_t proven_ns)
 {
@@ -375,7 +378,8 @@ static int keep_ended(struct process *process, const struct mapped *mapped, uint
 	return 0;
 }
 
-/* The kernel half may use the table of @mapped for the range of the event, from its time on. */
+/* Marks the range of the event as unsure: from its time on, the kernel half may use the table of
+ * @mapped. */
 static void be_unsure(struct process *process, const struct mapped *mapped,
 		      const struct mapping_event *event)
 {
@@ -409,11 +413,12 @@ void mapping_times__on_published(struct process *process, uint64_t now_ns)
 
 /* --- by an event --- */
 
-/* Does the event map something else? A file that is mapped again where it was is the same code. */
+/* Returns true if the event maps something else. A file that is mapped again at the same place is
+ * the same code. */
 static bool is_another(const struct mapped *mapped, const struct mapping_event *event)
 {
 	if (mapped->image && !mapped->inode && !mapped->is_moved)
-		return false; /* it is not known which file it was */
+		return false; /* the file is unknown */
 	return !is_of(mapped, event);
 }
 
@@ -439,7 +444,7 @@ static void remove_at(struct process *process, size_t i)
 		(process->n_mapped - i) * sizeof(*process->mapped));
 }
 
-/* Adds what lies behind the event in the mapping number @i, after that. -ENOMEM. */
+/* Splits mapping number @i: adds the part from @start on as the next one. Returns 0 or -ENOMEM. */
 static int split_at(struct process *process, size_t i, uint64_t start)
 {
 	struct mapped *list = realloc(process->mapped, (process->n_mapped + 1) * sizeof(*list));
@@ -538,7 +543,7 @@ static bool is_same_code(const struct mapped *a, const struct mapped *b)
 	return a->inode == b->inode && !strcmp(a->path, b->path);
 }
 
-/* Does any of the list hold a part of @mapped, with the same code? */
+/* Returns a mapping of the list that holds a part of @mapped with the same code, or NULL. */
 static const struct mapped *find_rest(const struct mapped *list, size_t n,
 				      const struct mapped *mapped)
 {
@@ -549,7 +554,7 @@ static const struct mapped *find_rest(const struct mapped *list, size_t n,
 	return NULL;
 }
 
-/* The first event that covers it; NULL: none. */
+/* Returns the first event that covers @mapped, or NULL. */
 static const struct mapping_event *find_event(const struct mapping_times *times,
 					      const struct mapped *mapped)
 {
@@ -559,7 +564,8 @@ static const struct mapping_event *find_event(const struct mapping_times *times,
 	return NULL;
 }
 
-/* Code that was moved to other memory at the same addresses has the table that it had before. */
+/* Ends the unsure ranges of code that moved to other memory at the same addresses: its table is
+ * unchanged. */
 static void be_sure_of_moved(struct mapping_times *times, const struct mapped *list, size_t n)
 {
 	size_t n_unsure = min_of(times->n_unsure, (size_t)UNSURE_RANGES_MAX);
@@ -585,9 +591,9 @@ uint64_t mapping_times__last_end(const struct process *process, uint64_t start, 
 	return last;
 }
 
-/* Events can be lost, and mremap() has none. Without one, a mapping that another one of the list
- * has taken the place of ended at some time since the list before. Returns that list's time;
- * UINT64_MAX: nothing took its place. */
+/* Handles a mapping without an event. Events can be lost, and mremap() has none. If another mapping
+ * of the list took the place of @old, @old ended at some time since the previous list. Returns the
+ * time of that list, or UINT64_MAX if nothing took its place. */
 static uint64_t be_unsure_since_last(struct process *process, const struct mapped *list, size_t n,
 				     const struct mapped *old)
 {

@@ -8,13 +8,13 @@
 
 #define PAGE_BYTES 4096ULL
 
-/* Pages that are compared, at equal distances. Bytes that differ may be breakpoints only, which
- * were in the code when it was copied: a page has seldom more than some. */
+/* Pages that are compared, at equal distances, and breakpoints that are accepted in a page.
+ * Breakpoints that were in the code when it was copied may differ from the file. */
 #define PAGES_COMPARED	64
 #define BREAKPOINTS_MAX 64
 #define BREAKPOINT	0xcc
 
-/* Segments of one file lie no further apart (seen: 2 MB, an alignment for huge pages). */
+/* Maximum distance between segments of one file (2 MB observed, an alignment for huge pages). */
 #define GAP_MAX (64ULL << 20)
 
 static uint64_t page_down(uint64_t address)
@@ -22,9 +22,10 @@ static uint64_t page_down(uint64_t address)
 	return address & ~(PAGE_BYTES - 1);
 }
 
-/* --- comparing --- */
+/* --- comparison --- */
 
-/* The part of the page at @vaddr that an executable segment has in the file. */
+/* Clips the page at @vaddr to the part that an executable segment has in the file. Returns false if
+ * there is none. */
 static bool clip(const struct image *image, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to)
 {
 	for (size_t i = 0; i < image->file->n_segments; i++) {
@@ -55,7 +56,7 @@ static bool is_same(const uint8_t *memory, const uint8_t *file, size_t n)
 	return true;
 }
 
-/* Padding proves nothing: a page that has one byte only, again and again. */
+/* Returns true for padding, which proves nothing: all bytes are equal. */
 static bool is_uniform(const uint8_t *bytes, size_t n)
 {
 	return n < 2 || !memcmp(bytes, bytes + 1, n - 1);
@@ -69,7 +70,7 @@ int moved_code__compare(uint32_t pid, const struct moved_code *moved)
 	bool proves = false;
 
 	for (uint64_t i = 0; i < n_compared; i++) {
-		/* The first and the last page among them. */
+		/* the first and the last page are included */
 		uint64_t page = n_compared > 1 ? i * (n - 1) / (n_compared - 1) : 0;
 
 		if (!clip(moved->image, moved->start + page * PAGE_BYTES - moved->bias, &from, &to))
@@ -83,7 +84,7 @@ int moved_code__compare(uint32_t pid, const struct moved_code *moved)
 	return proves ? 0 : -EAGAIN;
 }
 
-/* --- finding --- */
+/* --- search --- */
 
 bool moved_code__narrow(struct moved_code *ret, uint64_t start, uint64_t end)
 {
@@ -110,7 +111,7 @@ static bool is_same_file(const struct procfs_mapping *a, const struct procfs_map
 	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
 }
 
-/* Does the mapping begin in the segment? */
+/* Returns true if the mapping begins in the segment. */
 static bool has_part(const struct elf_segment *segment, const struct procfs_mapping *mapping)
 {
 	return mapping->offset >= page_down(segment->offset) &&
@@ -122,8 +123,8 @@ static uint64_t bias_of(const struct elf_segment *segment, const struct procfs_m
 	return mapping->start - mapping->offset - (segment->vaddr - segment->offset);
 }
 
-/* Is the image loaded with this bias: is a segment without code mapped where it says? A compiler
- * may have mapped a piece of the code once more, among what it makes. */
+/* Returns true if the image is loaded with this bias: a segment without code is mapped at its
+ * place. A compiler may have mapped a part of the code again, among its generated code. */
 static bool is_loaded(const struct procfs_mappings *mappings,
 		      const struct procfs_mapping *neighbour, const struct moved_code *moved)
 {
@@ -146,8 +147,8 @@ static bool is_loaded(const struct procfs_mappings *mappings,
 	return !has_data;
 }
 
-/* Tries each place at which a segment of the image may be that the neighbour has a part of. Sets
- * @ret as moved_code__find() does. */
+/* Tries each segment of the image of which the neighbour may be a part. Sets @ret as
+ * moved_code__find() does. */
 static int try_image(uint32_t pid, struct image *image, const struct procfs_mappings *mappings,
 		     const struct procfs_mapping *mapping, const struct procfs_mapping *neighbour,
 		     struct moved_code *ret)
@@ -176,7 +177,7 @@ static int try_image(uint32_t pid, struct image *image, const struct procfs_mapp
 
 static bool is_near(const struct procfs_mapping *mapping, const struct procfs_mapping *neighbour)
 {
-	if (neighbour->start >= mapping->end) /* a file begins with no code */
+	if (neighbour->start >= mapping->end) /* a file does not begin with code */
 		return neighbour->offset && neighbour->start - mapping->end <= GAP_MAX;
 	return neighbour->end <= mapping->start && mapping->start - neighbour->end <= GAP_MAX;
 }

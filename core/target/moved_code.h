@@ -7,32 +7,31 @@
 #include "core/target/images.h"
 #include "core/target/procfs.h"
 
-/* Code of a file that the process has moved to other memory at the same addresses, as programs do
- * that want huge pages for their code. The memory is anonymous, of a memfd or of hugetlbfs.
+/* Code of a file that the process moved to other memory at the same addresses, as programs do to
+ * have their code on huge pages. The memory is anonymous, of a memfd or of hugetlbfs.
  *
- * Mappings of a file on either side say where the file's segments are. If an executable segment
- * falls on the memory, its bytes are compared with those of the file. Only then the memory is code
- * of that file. */
+ * Mappings of a file on either side show where the file's segments are. If an executable segment
+ * falls on the memory, its bytes are compared with those of the file. Only if they are equal, the
+ * memory is code of that file. */
 
 struct moved_code {
 	uint64_t start, end; /* the part of the mapping that has the code; process addresses */
 	uint64_t bias;	     /* address - bias = link-time address */
 	struct image *image;
-	bool is_new; /* the image was copied just now, and its memory may change yet */
+	bool is_new; /* the image was just copied, and its memory may still change */
 };
 
-/* Finds the file whose code is in @mapping, an executable one of @mappings. Returns 0, -ENOENT if
- * there is none, -EAGAIN with @ret set if there is one but the bytes differ (they may be about to
- * be copied), or -ENOMEM. */
+/* Finds the file whose code is in @mapping, an executable one of @mappings. Returns 0; -ENOENT;
+ * -EAGAIN with @ret set: a file fits but its bytes differ (they may be copied soon); or -ENOMEM. */
 int moved_code__find(struct images *images, uint32_t pid, const struct procfs_mappings *mappings,
 		     const struct procfs_mapping *mapping, struct moved_code *ret);
 
-/* Returns 0 if the memory of the process has the image's code from @moved->start to @moved->end,
- * else -EAGAIN. A sample of the pages is compared. */
+/* Compares a sample of the pages. Returns 0 if the memory of the process has the image's code from
+ * @moved->start to @moved->end, else -EAGAIN. */
 int moved_code__compare(uint32_t pid, const struct moved_code *moved);
 
 /* Narrows @ret, which has a bias and an image, to the part of [@start, @end) that executable
- * segments of the image cover. False: there is none. */
+ * segments of the image cover. Returns false if there is none. */
 bool moved_code__narrow(struct moved_code *ret, uint64_t start, uint64_t end);
 
 #endif

@@ -6,10 +6,10 @@
 
 #include "core/base/util.h"
 
-#define BLOCK_BYTES	   (256 * 1024) /* a longer line is none */
-#define LINE_NUMBERS_BYTES 64		/* what may precede a name */
+#define BLOCK_BYTES	   (256 * 1024) /* longer lines are skipped */
+#define LINE_NUMBERS_BYTES 64		/* maximum length in front of a name */
 
-/* Returns the first character after the number, or NULL. */
+/* Parses the number at @at. Returns the first character after the number, or NULL. */
 static const char *parse_hex(const char *at, const char *end, uint64_t *ret)
 {
 	static const uint8_t digits[256] = {
@@ -37,7 +37,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Over at least one. */
+/* Skips at least one blank. Returns NULL if there is none. */
 static const char *skip_blanks(const char *at, const char *end)
 {
 	if (!at || at == end || !is_blank(*at))
@@ -54,7 +54,7 @@ bool perf_map__parse_line(const char *line, size_t len, struct perf_map_line *re
 	at = skip_blanks(parse_hex(at, end, &ret->start), end);
 	if (at)
 		at = parse_hex(at, end, &ret->size);
-	/* one blank only: a name may begin with some */
+	/* one blank only: a name may begin with a blank */
 	if (!at || at == end || !is_blank(*at))
 		return false;
 	at++;
@@ -110,7 +110,7 @@ int64_t perf_map__read(struct code_file *file, uint64_t max, uint64_t since_ns,
 		taken = read_block(block, n, offset, since_ns, index, counts);
 		if (!taken && n == BLOCK_BYTES) {
 			counts->skipped++;
-			taken = n; /* what follows of that line hardly looks like one */
+			taken = n; /* the rest of that line hardly parses as a line */
 		}
 		if (taken <= 0)
 			break;

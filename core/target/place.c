@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Places: the code that an address of a process stands for.
  *
- * Problem. The same address may be code of a file, then nothing, then code of another file, and
- * a JIT compiler replaces its code while samples are on their way. A sample carries addresses and a
- * time; names are looked up up to a second later. So an address alone is no identity, and the
- * lookup of mappings and maps for each frame of each sample would be too slow.
+ * Problem. The same address may be code of a file, then nothing, then code of another file. A JIT
+ * compiler replaces its code while samples are on their way. A sample carries addresses and a time;
+ * names are looked up to a second later. So an address alone is no identity, and the lookup of
+ * mappings and maps for each frame of each sample would be too slow.
  *
  * A place is one piece of code at one address, with a dense number. Code that replaces other code
- * at the address gets a new place with the next generation. Users (core/capture) keep what they
- * find out about a place in arrays by its number.
+ * at the address gets a new place with the next generation. Users (core/capture) store their
+ * results about a place in arrays by its number.
  *
  *   by_address   address -> number of the newest place there
  *   slots        number - 1 -> place, and the round in which it was checked last
- *   lives        for code without a file: which code of the process's maps it is, since when
+ *   lives        for code without a file: the code of the process's maps, and its start time
  *
  * Rounds. A place is valid as long as nothing changed that it was made of: the process's mappings
  * (changed_ns), the span of time between two changes in which the sample lies (span_ns), and the
  * attached runtimes. Any change begins a new round. The first lookup of an address in a round runs
- * look_at() again; all later ones are one hash lookup. A place whose file and link-time address are
- * unchanged keeps its number, so that its cached frames stay valid.
+ * look_at() again; all later ones are one hash lookup. If its file and link-time address are
+ * unchanged, a place has the same number as before, so that its cached frames stay valid.
  *
- * Code without a file may be replaced within a round, too. follow() compares the entry of the
- * process's maps (perf map, jitdump) at the sample's time with the place's life on every lookup,
- * and adds a place if another entry has taken over.
+ * Code without a file may be replaced within a round, too. On every lookup, follow() compares the
+ * entry of the process's maps (perf map, jitdump) at the sample's time with the place's life. It
+ * adds a place if another entry has taken over.
  *
  * Epochs bound the memory. At PLACES_MAX places all are dropped, and the epoch number grows. A
  * number is meaningful only together with its epoch: users compare places__epoch() and drop their
  * arrays when it differs. Generations continue to grow across epochs, so that (address, generation)
  * never names two pieces of code.
  *
- * Invariants: a number in by_address is the newest place of its address; generations of one address
- * grow with time; a place with an image has no life, and a place without one has. */
+ * Invariants: a number in by_address is the newest place of its address. Generations of one address
+ * grow with time. A place with an image has no life, and a place without one has. */
 #include "core/target/place.h"
 
 #include <assert.h>
@@ -44,27 +44,27 @@
 
 struct slot {
 	struct place place;
-	uint32_t round;	     /* in which it was looked up last */
-	uint32_t life;	     /* in places->lives, from 1; 0: of an image */
-	uint64_t function;   /* where it begins; 0: unknown */
-	bool knows_function; /* ... or not asked yet */
+	uint32_t round;	     /* round of the last lookup */
+	uint32_t life;	     /* index in places->lives, from 1; 0: code of an image */
+	uint64_t function;   /* start of the function; 0: unknown */
+	bool knows_function; /* `function` was looked up */
 };
 
 struct places {
-	struct u64map by_address; /* number of the newest place there */
+	struct u64map by_address; /* number of the newest place of an address */
 	struct slot *slots;	  /* by number - 1 */
 	size_t n, cap;
 	struct code_life *lives;
 	size_t n_lives, cap_lives;
 	uint32_t epoch;
-	uint32_t generation; /* of what is met for the first time: above all of former epochs */
+	uint32_t generation; /* generation of new addresses: above all of former epochs */
 	uint32_t last_generation;
-	uint32_t renamed; /* places__renamed */
-	/* A round ends where an address may have become something else. */
+	uint32_t renamed; /* for places__renamed() */
+	/* Number of the round, which ends when an address may have other code. */
 	uint32_t round;
-	uint64_t changed_ns; /* of the process's mappings, in this round */
-	uint64_t span_ns;    /* and the span of time that was asked for (mapping_times__span) */
-	uint32_t attached;   /* and of its runtimes, bit n */
+	uint64_t changed_ns; /* last change of the process's mappings, in this round */
+	uint64_t span_ns;    /* span of time of the lookups (mapping_times__span()) */
+	uint32_t attached;   /* attached runtimes, bit n */
 };
 
 static void forget_all(struct places *places)
@@ -97,7 +97,7 @@ void places__use_images(const struct places *places, uint64_t now_ns)
 			image__use(places->slots[i].place.image, now_ns);
 }
 
-/* The process's places, in the round of @time_ns. */
+/* Returns the process's places, in the round of @time_ns, or NULL without memory. */
 static struct places *places_of(struct process *process, uint64_t time_ns)
 {
 	struct places *places = process->places;
@@ -120,7 +120,7 @@ static struct places *places_of(struct process *process, uint64_t time_ns)
 	return places;
 }
 
-/* --- what is there --- */
+/* --- evaluation --- */
 
 static bool in_ranges(const struct runtime_range *ranges, size_t n, uint64_t vaddr)
 {
@@ -169,7 +169,7 @@ static struct place look_at(const struct process *process, uint64_t address, uin
 	return place;
 }
 
-/* --- remembering --- */
+/* --- cache --- */
 
 static struct code_life *life_of(struct places *places, const struct slot *slot)
 {
@@ -177,7 +177,7 @@ static struct code_life *life_of(struct places *places, const struct slot *slot)
 	return &places->lives[slot->life - 1];
 }
 
-/* A place that was not there before, after `before` at its address (0: none). */
+/* Adds a new place after the place number @before at its address (0: none). */
 static struct slot *add(struct places *places, struct place place, uint32_t before,
 			const struct code_life *life)
 {
@@ -201,7 +201,7 @@ static struct slot *add(struct places *places, struct place place, uint32_t befo
 	return slot;
 }
 
-/* Of what was met, `number` or 0, and may be something else by now. */
+/* Evaluates the address of place @number (0: new) again, as it may have other code now. */
 static int look_again(struct process *process, struct places *places, uint64_t address,
 		      uint64_t time_ns, uint32_t number, struct slot **ret)
 {
@@ -233,7 +233,7 @@ static void set_compiled(struct places *places, struct slot *slot)
 	slot->place.kind = PLACE_COMPILED;
 }
 
-/* What code without an image is at the place at that time. */
+/* Sets *@ret to the place of the code without an image that was there at @time_ns. */
 static int follow(struct process *process, struct places *places, uint64_t time_ns,
 		  struct slot **ret)
 {
@@ -278,7 +278,7 @@ int place__at(struct process *process, uint64_t address, uint64_t time_ns, const
 	return rc;
 }
 
-/* --- more of a place that was met --- */
+/* --- further properties of places --- */
 
 static struct slot *slot_of(struct process *process, uint32_t number)
 {
@@ -318,7 +318,7 @@ const struct place *place__numbered(struct process *process, uint32_t number)
 	struct slot *slot = slot_of(process, number);
 	struct place now;
 
-	/* Only the newest place of an address can be looked at again. */
+	/* Only the newest place of an address can be evaluated again. */
 	if (slot->round == places->round ||
 	    u64map__get(&places->by_address, slot->place.address) != number)
 		return &slot->place;

@@ -121,7 +121,7 @@ int process__set_mapped(struct process *process, struct mapped *list, size_t n)
 	}
 	process->mapped = list;
 	process->n_mapped = n;
-	process->charged = ret ? 0 : bytes; /* of a stop: the last samples need what is mapped */
+	process->charged = ret ? 0 : bytes; /* a stop: the last samples need the mappings */
 	return 0;
 }
 

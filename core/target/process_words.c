@@ -11,13 +11,13 @@
 
 #define WORDS_BYTES (256 * 1024)
 
-/* Words, each with a NUL byte behind it. */
+/* Words, each terminated by NUL. */
 struct words {
 	char *text; /* owned; NULL: none */
 	size_t n;
 };
 
-/* @name: "cmdline" or "environ". */
+/* Reads the file @name: "cmdline" or "environ". */
 static struct words read_words(uint32_t pid, const char *name)
 {
 	const struct target_view *view = target_view__current();
@@ -30,7 +30,7 @@ static struct words read_words(uint32_t pid, const char *name)
 	return words;
 }
 
-/* Returns the next word that begins with @prefix, from *at on, and moves *at behind the word. */
+/* Returns the next word that begins with @prefix, from *@at on, and moves *@at past the word. */
 static const char *next_word(const struct words *words, size_t *at, const char *prefix)
 {
 	while (*at < words->n) {
