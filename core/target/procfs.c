@@ -36,7 +36,7 @@ static const struct target_view dir = { .status = dir__status,
 					.words = dir__words,
 					.memory = dir__memory,
 					.root = dir__root };
-static const struct procfs_source *source; /* of `dir`; NULL: the live system */
+static const struct procfs_source *source; /* replacement of `dir`; NULL: the live system */
 static const struct target_view *current = &dir;
 
 void procfs__use(const struct procfs_source *stand_in)
@@ -59,7 +59,7 @@ bool procfs__is_recorded(void)
 	return source || current != &dir;
 }
 
-/* A view without such a directory has one in which no file can exist. */
+/* A view without such a directory has a root in which no file can exist. */
 const char *procfs__root(void)
 {
 	return current != &dir ? "/dev/null" : source ? source->root : "/proc";
@@ -80,7 +80,8 @@ static int open_file(uint32_t id, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The thread that stands for the process may end, too: then there may be another. */
+/* Attempts of procfs__open(): the thread that represents the process may end, and another one be
+ * found. */
 #define LIVING_TRIES 8
 
 int procfs__open(uint32_t pid, const char *name, int flags)
@@ -97,7 +98,8 @@ int procfs__open(uint32_t pid, const char *name, int flags)
 	return fd;
 }
 
-/* Whole small file, NUL-terminated. Number of bytes or a negative errno. */
+/* Reads a small file as a whole and terminates it with NUL. Returns the number of bytes or a
+ * negative errno. */
 static ssize_t read_file(uint32_t pid, const char *name, char *buf, size_t size)
 {
 	ssize_t n;
@@ -187,13 +189,13 @@ uint64_t procfs__start_stack(uint32_t pid)
 
 #define KERNEL_NAME_MAX 15 /* TASK_COMM_LEN, include/linux/sched.h */
 
-/* Returns true if the kernel has named the process after the file that it executes. */
+/* Returns true if the kernel named the process after the file that it executes. */
 static bool is_named_by_file(uint32_t pid, const struct procfs_info *info)
 {
 	char path[PROCFS_PATH_BYTES], target[PATH_MAX], *file;
 	ssize_t n;
 
-	if (!strcmp(info->name, "exe")) /* of /proc/self/exe, as busybox executes itself */
+	if (!strcmp(info->name, "exe")) /* name from /proc/self/exe, as busybox executes itself */
 		return true;
 	snprintf(path, sizeof(path), "%s/%u/exe", procfs__root(), pid);
 	n = readlink(path, target, sizeof(target) - 1);
@@ -204,8 +206,8 @@ static bool is_named_by_file(uint32_t pid, const struct procfs_info *info)
 	return file && !strncmp(file + 1, info->name, KERNEL_NAME_MAX);
 }
 
-/* A program with several names (busybox, redis-server in redis-check-rdb) does what its first
- * argument says. A title of several words is no name. */
+/* Sets the name to the first argument of a program with several names (busybox, redis-server in
+ * redis-check-rdb), whose function depends on it. A title of several words is not a name. */
 static void take_called_name(uint32_t pid, const char *arguments, size_t len,
 			     struct procfs_info *info)
 {
@@ -217,7 +219,7 @@ static void take_called_name(uint32_t pid, const char *arguments, size_t len,
 	if (n == len)
 		return;
 	name = name ? name + 1 : arguments;
-	name += *name == '-'; /* a login shell's */
+	name += *name == '-'; /* prefix of a login shell's name */
 	n_name = strlen(name);
 	if (!n_name || n_name >= sizeof(info->name) || strspn(name, plain) != n_name ||
 	    !strncmp(name, info->name, KERNEL_NAME_MAX) || !is_named_by_file(pid, info))
@@ -241,7 +243,7 @@ uint32_t procfs__inner_id(const char *line)
 	return last ? strtoul(last, NULL, 10) : 0;
 }
 
-/* /proc/PID/status */
+/* Parses /proc/PID/status. */
 static bool parse_status(const char *text, struct procfs_info *ret)
 {
 	const char *tgid = strstr(text, "\nTgid:"), *uid = strstr(text, "\nUid:");
@@ -255,7 +257,8 @@ static bool parse_status(const char *text, struct procfs_info *ret)
 	return true;
 }
 
-/* It is nowhere, or /proc hides it (hidepid), or is that of other PIDs. */
+/* Sets the message: the process does not exist, or is hidden in /proc (hidepid), or /proc is of
+ * another PID namespace. */
 static int no_process(uint32_t id, struct err *err)
 {
 	if (!source && (!kill(id, 0) || errno == EPERM))
@@ -267,7 +270,7 @@ static int no_process(uint32_t id, struct err *err)
 	return err__set(err, -ESRCH, "no process with PID %u", id);
 }
 
-/* What the first thread of a process, which has ended, does not show. */
+/* Reads the facts that the ended first thread of a process does not show, from thread @tid. */
 static void read_living(uint32_t tid, struct procfs_info *info)
 {
 	char state = procfs__thread_state(tid), text[4096];
@@ -333,7 +336,7 @@ static void dir__root(const struct target_view *view, uint32_t pid, char *ret, s
 	snprintf(ret, size, "%s/%u/root", procfs__root(), procfs__living(pid));
 }
 
-/* Of the thread alone where the view tells threads apart. */
+/* Reads the facts of the thread alone if the view distinguishes threads. */
 static int read_usage(uint32_t id, struct procfs_info *ret)
 {
 	return current == &dir ? read_stat(id, ret) : current->status(current, id, ret, NULL);
@@ -346,7 +349,7 @@ int procfs__cgroup(uint32_t pid, char *ret, size_t size)
 	int code = -ENOENT;
 	FILE *file;
 
-	/* A first thread that has ended stays where it was when the others are moved. */
+	/* An ended first thread stays in its cgroup when the others are moved. */
 	snprintf(path, sizeof(path), "%s/%u/cgroup", procfs__root(), procfs__living(pid));
 	file = fopen(path, "re");
 	if (!file)
@@ -461,7 +464,7 @@ uint64_t procfs__thread_exec_ns(uint32_t tid)
 	return exec_ns;
 }
 
-/* The largest difference between clocks and ticks. */
+/* Maximum difference between clocks and ticks. */
 #define CLOCK_SLACK_S 2
 
 int64_t procfs__begin_s(uint64_t start_ticks)
@@ -512,8 +515,8 @@ uint32_t procfs__namespace_tid(uint32_t pid, uint32_t tid)
 	return inner;
 }
 
-/* Lists in a target's memory may have no end, so whoever follows one finds it unreadable when a
- * stop is due. Most reads take less than a microsecond, which is what the question costs. */
+/* Lists in a target's memory may have no end, so memory counts as unreadable when a stop is due.
+ * The check is made at every 64th read, as most reads take less than a microsecond. */
 static bool may_read(void)
 {
 	static __thread unsigned n_reads;

@@ -15,10 +15,10 @@
 #include "core/target/target_view.h"
 
 #define MAPPINGS_READ_MAX 65536
-#define MAPS_BYTES_MAX	  (8 << 20) /* of text: a path may have 4 KB, and be there in each line */
+#define MAPS_BYTES_MAX	  (8 << 20) /* bytes of text: a path may have 4 KB in each line */
 
-/* Memory that nobody can access, behind the code of a compiler, is where its next code will be: it
- * reserves a range and opens it page by page. So that is taken for code, too. */
+/* Extends generated code by the inaccessible memory behind it. A compiler reserves a range and
+ * opens it page by page, so its next code will be there. */
 static void extend(struct procfs_mapping *code, const struct maps_line *line)
 {
 	if (!code->path[0] && !strcmp(line->perms, "---p") && !line->inode &&
@@ -26,14 +26,14 @@ static void extend(struct procfs_mapping *code, const struct maps_line *line)
 		code->end = line->end;
 }
 
-/* Shared memory without a name: while a compiler writes code there (PHP's opcache), none of it is
- * executable, though threads are about to return to it. */
+/* Returns true for shared memory without a name. While a compiler writes code there (PHP's
+ * opcache), none of it is executable, although threads will soon return to it. */
 static bool may_hold_code(const char *perms, const char *path)
 {
 	return perms[3] == 's' && !strncmp(path, "/dev/zero", strlen("/dev/zero"));
 }
 
-/* Copies the line. -ENOMEM. */
+/* Copies the line. Returns 0 or -ENOMEM. */
 static int copy_line(const struct maps_line *line, struct procfs_mapping *ret)
 {
 	static const char deleted[] = " (deleted)";
@@ -53,7 +53,7 @@ static int copy_line(const struct maps_line *line, struct procfs_mapping *ret)
 	return ret->path ? 0 : -ENOMEM;
 }
 
-/* 1: @ret is an executable mapping; 0: the line is none; -ENOMEM. */
+/* Returns 1: @ret is an executable mapping; 0: the line is not one; or -ENOMEM. */
 static int take_line(const struct maps_line *line, struct procfs_mapping *ret)
 {
 	int err;
@@ -65,13 +65,13 @@ static int take_line(const struct maps_line *line, struct procfs_mapping *ret)
 	return err ? err : 1;
 }
 
-/* Adds the mapping, which it owns from now on. */
+/* Adds the mapping, and takes ownership of it. */
 static int add_mapping(struct procfs_mappings *mappings, struct procfs_mapping *mapping)
 {
 	int err = array__reserve(&mappings->list, &mappings->cap, mappings->n + 1,
 				 sizeof(*mappings->list));
 
-	/* The kernel sorts; what does not fit is no maps file. */
+	/* The kernel sorts the lines, so an overlap is not from a maps file. */
 	if (err || (mappings->n && mapping->start < mappings->list[mappings->n - 1].end))
 		free(mapping->path);
 	else
@@ -81,18 +81,18 @@ static int add_mapping(struct procfs_mappings *mappings, struct procfs_mapping *
 
 /* --- neighbours --- */
 
-/* A line, and what is needed of those before. */
+/* The present line, and data of earlier lines. */
 struct reading {
 	struct maps_line line, file; /* this, and the last one of a file; start == end: none yet */
-	char *text, *file_text;	     /* owned; the paths of these point there */
-	size_t size, file_size;	     /* of the texts' memory */
+	char *text, *file_text;	     /* owned; the paths of the lines point there */
+	size_t size, file_size;	     /* bytes allocated for the texts */
 	bool is_kept;		     /* `file` is the last of mappings.files */
-	uint64_t start, end;	     /* of the line before */
-	size_t first_open;	     /* of mappings.list: from here on `above` is not known */
+	uint64_t start, end;	     /* range of the previous line */
+	size_t first_open;	     /* index in mappings.list of the first one without `above` */
 };
 
-/* Does the line name a file that may have an ELF header? The kernel's files in memory have names,
- * too. */
+/* Returns true if the line names a file that may have an ELF header. Files in the kernel's memory
+ * have names, too. */
 static bool is_file(const struct maps_line *line)
 {
 	static const char *const others[] = { "/memfd:", "/dev/zero", "/anon_hugepage", "/SYSV" };
@@ -103,8 +103,8 @@ static bool is_file(const struct maps_line *line)
 	return line->inode && line->path[0] == '/';
 }
 
-/* Returns 1 + the index of the last file in mappings->files, which it adds if it is not there yet;
- * 0 without a file. */
+/* Sets *@ret to 1 + the index of the last file in mappings->files, and adds the file if it is
+ * missing; 0 without a file. */
 static int keep_file(struct procfs_mappings *mappings, struct reading *reading, uint32_t *ret)
 {
 	int err;
@@ -126,7 +126,7 @@ static int keep_file(struct procfs_mappings *mappings, struct reading *reading, 
 	return 0;
 }
 
-/* The line becomes the last file. Its text is exchanged for that of the former one. */
+/* Makes the line the last file. Exchanges its text with that of the former file. */
 static int meet_file(struct procfs_mappings *mappings, struct reading *reading)
 {
 	char *text = reading->file_text;
@@ -147,7 +147,7 @@ static int meet_file(struct procfs_mappings *mappings, struct reading *reading)
 	return err;
 }
 
-/* Adds what the line says. */
+/* Adds the mapping of the line. */
 static int read_line(struct procfs_mappings *mappings, struct reading *reading)
 {
 	const struct maps_line *line = &reading->line;
@@ -170,7 +170,7 @@ static int read_line(struct procfs_mappings *mappings, struct reading *reading)
 	reading->end = line->end;
 	if (err || !is_file(line))
 		return err;
-	/* A mapping is no neighbour of its own. */
+	/* A mapping is not its own neighbour. */
 	if (taken > 0 && mappings->n > n) {
 		struct procfs_mapping own = mappings->list[--mappings->n];
 
@@ -208,7 +208,7 @@ int procfs__parse_mappings(FILE *maps, struct procfs_mappings *ret)
 	return err;
 }
 
-/* The file of a thread that has ended can be opened, and is empty. */
+/* Returns true for the file of an ended thread, which can be opened, and is empty. */
 static bool is_empty(FILE *maps)
 {
 	char first;
@@ -272,7 +272,7 @@ int target_dir__mappings(const struct target_view *view, uint32_t pid, struct pr
 	if (err)
 		return err;
 	err = procfs__parse_mappings(maps, ret);
-	if (!err && is_empty(maps)) { /* it ended meanwhile, and so did the text */
+	if (!err && is_empty(maps)) { /* the process ended during the read, which cut the text */
 		procfs_mappings__done(ret);
 		err = -ESRCH;
 	}
@@ -312,8 +312,8 @@ int procfs__find_map_file(uint32_t pid, uint64_t start, uint64_t end, struct tar
 	return target_file__find_link(path, ret);
 }
 
-/* Returns true if the file is surely another one. Some file systems have devices of their own for
- * their files (overlayfs, btrfs): then the inode says nothing. */
+/* Returns true if the file is certainly another one. Some file systems have separate devices for
+ * their files (overlayfs, btrfs); then the inode proves nothing. */
 static bool is_another_file(const struct target_file *file, const struct procfs_mapping *mapping)
 {
 	return mapping->inode && file->ino != mapping->inode &&
@@ -337,7 +337,7 @@ int procfs__find_mapping(uint32_t pid, const struct procfs_mapping *mapping,
 	close_fd(&root);
 	if (!rc || procfs__is_recorded())
 		return rc;
-	/* With the process its root is gone, which may have been ours. */
+	/* The root disappears with the process, and may have been braid's root. */
 	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	rc = root < 0 ? -errno : target_file__find(root, mapping->path, true, ret);
 	close_fd(&root);

@@ -13,19 +13,19 @@
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 
-#define LATELY_PERMILLE 10 /* of a CPU, over a life, from which on a process is worth reading */
+#define LATELY_PERMILLE 10 /* minimum CPU use over a life; below: idle */
 
 struct candidate {
 	uint32_t pid;
 	bool runs;
-	uint64_t usage; /* ticks since the last look, or per mille of a CPU over its life */
+	uint64_t usage; /* ticks since the last scan, or per mille of a CPU over its life */
 };
 
 struct read_ahead {
 	struct read_ahead_opts opts;
 	struct candidate *list;
 	size_t next, n, cap;
-	struct u64map ticks; /* at the last look, + 1, by PID */
+	struct u64map ticks; /* ticks at the last scan, + 1, by PID */
 	bool has_looked;
 };
 
@@ -57,7 +57,7 @@ static uint64_t ticks_since_boot(void)
 	return now.tv_sec * (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* A process that began after the last look counts from its beginning. */
+/* Returns the usage of a process. One that began after the last scan counts from its beginning. */
 static uint64_t usage_of(const struct read_ahead *ahead, const struct procfs_info *info)
 {
 	uint64_t now = ticks_since_boot(), before;

@@ -8,9 +8,9 @@ struct recent_mappings {
 	struct recent {
 		uint32_t pid;
 		uint64_t time_ns;
-		struct procfs_mapping mapping; /* its path is owned; NULL: a free place */
+		struct procfs_mapping mapping; /* owns its path; NULL: a free entry */
 	} list[RECENT_MAPPINGS_MAX];
-	size_t next; /* the oldest one */
+	size_t next; /* index of the oldest entry */
 };
 
 struct recent_mappings *recent_mappings__new(void)
@@ -38,7 +38,7 @@ void recent_mappings__add(struct recent_mappings *recent, uint32_t pid, uint64_t
 	recent->next = (recent->next + 1) % RECENT_MAPPINGS_MAX;
 }
 
-/* The entry that was added @back entries before the next one. */
+/* Returns the entry that was added @back entries before the next one. */
 static const struct recent *entry_at(const struct recent_mappings *recent, size_t back)
 {
 	return &recent->list[(recent->next + RECENT_MAPPINGS_MAX - back) % RECENT_MAPPINGS_MAX];

@@ -10,7 +10,7 @@
 #include "core/base/util.h"
 #include "core/target/threads.h"
 
-/* Calls that are not in the table, and the effect that a stop of a thread in them has:
+/* Calls that are not in the table, and the effect of a stop of a thread in them:
  *
  *   call                                          effect
  *   epoll_wait, epoll_pwait, epoll_pwait2,        return EINTR (signal(7))
@@ -22,13 +22,12 @@
  *   write, writev, sendfile, splice, getrandom    return the number of bytes done so far
  *   read of a terminal, of inotify, of FUSE       depends on the driver
  *   futex                                         The thread leaves the queue: FUTEX_WAKE wakes
- *                                                 nobody meanwhile, and returns 0. FUTEX_WAIT
+ *                                                 no thread meanwhile, and returns 0. FUTEX_WAIT
  *                                                 returns EAGAIN if the value has changed.
  *   open of a FIFO                                The other side may have seen this one, and finds
  *                                                 it gone.
  *   flock, fcntl                                  depends on the file system
- *   restart_syscall                               any call that was interrupted before
- */
+ *   restart_syscall                               any call that was interrupted before */
 static const struct restart restarts[] = {
 	{ __NR_pause, RESTART_ALWAYS, 0, "kernel/signal.c, pause: -ERESTARTNOHAND" },
 	{ __NR_rt_sigsuspend, RESTART_ALWAYS, 0, "kernel/signal.c, sigsuspend: -ERESTARTNOHAND" },
@@ -57,7 +56,8 @@ const struct restart *restart__find(int call)
 	return NULL;
 }
 
-/* A path begins with '/', so that no file can be called like this. */
+/* Returns true if argument 0 is one of the quiet descriptors. No file can have these names, as a
+ * path begins with '/'. */
 static bool is_quiet_fd(const struct restart_wait *wait)
 {
 	static const char *const kinds[] = { "pipe:[", "anon_inode:[eventfd]",

@@ -7,18 +7,18 @@
 #include <stdint.h>
 
 /* System calls that are interrupted by a stop. PTRACE_INTERRUPT wakes a thread as a signal does:
- * the call that it waits in ends, and the kernel calls it again when the thread goes on. Some calls
- * do not survive that: they return EINTR, or a part of what they were asked for, or they change
- * memory on the way. restart.c has the table, tests/live/dump_calls.t the experiment behind each
- * row. */
+ * the call in which it waits ends, and the kernel calls it again when the thread goes on. Some
+ * calls do not survive that: they return EINTR or a partial result, or change memory on the way.
+ * restart.c has the table, and tests/live/dump_calls.t the experiment for each row. */
 
-/* When a stop of a thread that waits in the call cannot be noticed by the program. */
+/* Condition under which the program cannot notice a stop of a thread in the call. */
 enum restart_rule {
 	RESTART_ALWAYS,
 	RESTART_NULL,	  /* argument `arg` is NULL: no remaining time is written there */
-	RESTART_NULL_ABS, /* the same, or the time is absolute (TIMER_ABSTIME in argument 1) */
-	RESTART_WRITABLE, /* argument `arg` is NULL, or can be written: the remaining time is kept
-			     there */
+	RESTART_NULL_ABS, /* as RESTART_NULL, or the time is absolute (TIMER_ABSTIME in argument 1)
+			   */
+	RESTART_WRITABLE, /* argument `arg` is NULL or writable: the remaining time is stored there
+			   */
 	RESTART_QUIET_FD, /* argument 0 is a pipe, eventfd, timerfd or signalfd */
 };
 
@@ -26,7 +26,7 @@ struct restart {
 	int call;
 	enum restart_rule rule;
 	int arg;
-	const char *source; /* place in Linux 6.18 that shows it */
+	const char *source; /* location in Linux 6.18 that proves it */
 };
 
 /* Returns the row of the call, or NULL: a thread in it must not be stopped. */
@@ -35,8 +35,8 @@ const struct restart *restart__find(int call);
 /* A thread that is not on a CPU. */
 struct restart_wait {
 	uint32_t pid, tid;
-	int call; /* THREAD_NO_CALL (threads.h): it was preempted, or serves a page fault */
-	const uint64_t *args; /* six */
+	int call;	      /* THREAD_NO_CALL (threads.h): preempted, or in a page fault */
+	const uint64_t *args; /* six arguments */
 	bool (*is_writable)(void *ctx, uint64_t address, size_t size);
 	void *ctx;
 };

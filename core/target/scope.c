@@ -24,13 +24,13 @@ struct scope {
 	uint32_t flags, uid;
 	regex_t name;
 	struct cgroup_place place;
-	bool vanished; /* the user was told so */
+	bool vanished; /* reported to the user as removed */
 	char container[CONTAINER_BYTES];
 	char text[TEXT_BYTES];
 	uint32_t ancestors[ANCESTORS_MAX];
-	struct stat programs[ANCESTORS_MAX]; /* that they run; .st_ino 0: unreadable */
+	struct stat programs[ANCESTORS_MAX]; /* programs of the ancestors; .st_ino 0: unreadable */
 	size_t n_ancestors;
-	struct stat program; /* braid's own */
+	struct stat program; /* braid's own program */
 };
 
 bool scope_opts__any(const struct scope_opts *opts)
@@ -96,7 +96,7 @@ static int set_name(struct scope *scope, const char *name, struct err *err)
 	char why[128];
 	int code;
 
-	if (!*name) /* a shell's variable that is not set; it would fit all names */
+	if (!*name) /* an unset shell variable; the empty expression would match all names */
 		return err__set(err, -EINVAL,
 				"--name takes an extended regular expression, and there is none: "
 				"-a is all processes");
@@ -234,7 +234,7 @@ bool scope__takes_name(const struct scope *scope, const char *comm, const char *
 	       !regexec(&scope->name, command, 0, NULL, 0);
 }
 
-/* Is the process's cgroup that one, or below it? */
+/* Returns true if the process's cgroup is the given one, or below it. */
 static bool is_inside(const struct scope *scope, uint32_t pid)
 {
 	struct cgroup_place place;

@@ -9,15 +9,15 @@
 #include "core/base/maps_line.h"
 #include "core/target/procfs.h"
 
-/* Where the facts about a target come from. Callers use procfs.h, threads.h and process_words.h,
- * which read the view that is in use:
+/* A source of facts about a target. Callers use procfs.h, threads.h and process_words.h, which read
+ * the view that is in use:
  *
  *   procfs.c      the live system, and recorded processes (struct procfs_source): a directory that
  *                 is laid out as /proc
  *   core_file.c   the process that left a core file
  *
- * An implementation embeds the struct as its first member. IDs are those that the target's /proc
- * had. Facts that only a live process has (CPU time, map_files, cgroups) are not part of a view:
+ * An implementation embeds the struct as its first member. IDs are those in the target's /proc.
+ * Facts that only a live process has (CPU time, map_files, cgroups) are not part of a view:
  * procfs.h reports them as missing for a core file. */
 struct target_view {
 	/* As procfs__info(). */
@@ -38,13 +38,13 @@ struct target_view {
 	void (*root)(const struct target_view *view, uint32_t pid, char *ret, size_t size);
 };
 
-/* Lets @view stand in for the live system, borrowed, until the call with NULL. */
+/* Makes @view replace the live system until the call with NULL. @view is borrowed. */
 void target_view__use(const struct target_view *view);
 
 /* Returns the view in use. */
 const struct target_view *target_view__current(void);
 
-/* Makes mappings of lines that are sorted by address, borrowed. -ENOMEM. */
+/* Makes mappings of lines that are sorted by address, borrowed. Returns 0 or -ENOMEM. */
 int target_view__take_lines(const struct maps_line *lines, size_t n, struct procfs_mappings *ret);
 
 /* The directory's implementations of mappings (procfs_maps.c) and threads (threads.c). */

@@ -11,16 +11,16 @@
 #include "core/target/procfs.h"
 
 /* glibc's struct pthread on x86-64 (nptl/descr.h): tcbhead_t with `tcb` and `self`, both its own
- * address; the list of all threads of its sort; the id. It lies in multiples of 64 bytes. */
+ * address; the list of all threads of its kind; the id. It is aligned to 64 bytes. */
 #define TCB_SELF  16
 #define TCB_NEXT  704
 #define TCB_TID	  720
 #define TCB_ALIGN 64
 
-/* musl's, from 1.1.22 on (src/internal/pthread_impl.h): its own address; the threads before and
- * after it in a ring of all; the id, which has followed a second canary, 0 here, up to 1.2.1. It
- * lies in multiples of words, or of what thread-local variables want. The vector of these begins
- * with how many modules have some. */
+/* musl's struct pthread since 1.1.22 (src/internal/pthread_impl.h): its own address; the previous
+ * and the next thread in a ring of all; the id. Up to 1.2.1 the id follows a second canary, which
+ * is 0 here. The struct is aligned to words, or as thread-local variables need. Their vector begins
+ * with the number of modules that have some. */
 #define MUSL_DTV	8
 #define MUSL_PREV	16
 #define MUSL_NEXT	24
@@ -28,15 +28,15 @@
 #define MUSL_TID_BEFORE 56
 #define MUSL_BYTES	64
 
-#define CHUNK_BYTES 65536u
-#define ABOVE_SP_MAX                                                                \
-	(64u << 20) /* a thread's own is above its stack, whose depth is in between \
-		     */
-/* The main thread's is in a small mapping of the dynamic linker's, with musl also in its variables,
- * or in what a library's variables leave of their pages; those of others are where their stacks
- * end. */
-#define SMALL_BYTES (1u << 20)
-#define LIST_MAX    65536
+#define CHUNK_BYTES  65536u
+#define ABOVE_SP_MAX (64u << 20) /* bytes from sp to the struct, across the stack */
+/* Maximum size of a mapping that is searched as a whole.
+ *
+ * The main thread's struct is in a small mapping of the dynamic linker. With musl it may also be in
+ * the linker's variables, or in the rest of the pages of a library's variables. Those of other
+ * threads are at the ends of their stacks. */
+#define SMALL_BYTES  (1u << 20)
+#define LIST_MAX     65536
 
 struct range {
 	uint64_t start, end;
@@ -45,17 +45,17 @@ struct range {
 
 struct known {
 	uint32_t tid;
-	bool early; /* there may be another one that is right */
+	bool early; /* another struct may be the valid one */
 	uint64_t base;
 };
 
 struct thread_bases {
 	const struct memory *memory;
-	struct range *ranges; /* the process's own memory that can be written, ascending */
+	struct range *ranges; /* writable private memory of the process, ascending */
 	size_t n_ranges, cap_ranges;
 	struct known *known;
 	size_t n_known, cap_known;
-	bool searched; /* the small ranges were */
+	bool searched; /* the small ranges were searched */
 };
 
 static int add_range(struct thread_bases *bases, const struct maps_line *line)
@@ -164,7 +164,7 @@ static bool is_glibc(const struct thread_bases *bases, uint64_t at, struct known
 	return true;
 }
 
-/* Does what is at `at` begin with its own address, and have that of `other` there? */
+/* Returns true if the struct at @at begins with its own address and has @other at @offset. */
 static bool names(const struct thread_bases *bases, uint64_t at, int offset, uint64_t other)
 {
 	uint64_t words[MUSL_NEXT / 8 + 1];
@@ -173,9 +173,9 @@ static bool names(const struct thread_bases *bases, uint64_t at, int offset, uin
 	       words[offset / 8] == other;
 }
 
-/* The dynamic linker runs with one of its own until it knows which thread-local variables there
- * are, and leaves it as it was then, without any. If there are none or few, it is the thread's for
- * good. */
+/* Returns true if a struct of musl is at @at. The dynamic linker starts with an early struct
+ * without thread-local variables, and leaves it unchanged when it makes another one. With no or few
+ * such variables, the early one remains the thread's. */
 static bool is_musl(const struct thread_bases *bases, uint64_t at, struct known *ret)
 {
 	uint64_t words[MUSL_BYTES / 8], n_modules;
@@ -193,7 +193,7 @@ static bool is_musl(const struct thread_bases *bases, uint64_t at, struct known 
 	return true;
 }
 
-/* From one thread to all others of its list; the head of glibc's is no thread. */
+/* Follows the list from one thread to all others; the head of glibc's list is not a thread. */
 static void follow_list(struct thread_bases *bases, uint64_t base, bool of_musl)
 {
 	uint64_t at = base, next;
@@ -212,7 +212,7 @@ static void follow_list(struct thread_bases *bases, uint64_t base, bool of_musl)
 	}
 }
 
-/* All that there are in a range; with `tid` only up to that one's. */
+/* Searches a range for all structs; with @tid, stops at the one of that thread. */
 static void search(struct thread_bases *bases, uint64_t start, uint64_t end, uint32_t tid)
 {
 	static uint64_t words[CHUNK_BYTES / 8];
@@ -242,7 +242,8 @@ static void search(struct thread_bases *bases, uint64_t start, uint64_t end, uin
 	}
 }
 
-/* What was mapped first is at the end. */
+/* Searches small mappings as a whole, and the last CHUNK_BYTES of others. Starts with the last
+ * mapping, as the first mapped ones have the highest addresses. */
 static uint64_t search_small(struct thread_bases *bases, uint32_t tid, bool of_file)
 {
 	uint64_t base = 0;

@@ -8,20 +8,20 @@
 
 #include "core/base/memory.h"
 
-/* Where threads have their own data: the fs base, which /proc does not tell of a thread that is not
- * stopped. The struct pthread of glibc and musl begins with its own address, and has the thread's
- * id in it. */
+/* Finds the thread-local data of threads: the fs base, which /proc does not show for a running
+ * thread. The struct pthread of glibc and musl begins with its own address, and contains the
+ * thread's id. */
 struct thread_bases;
 
-/* `pid`: whose mappings are searched; `memory` is borrowed. -ENOMEM. */
+/* Creates a search in the mappings of process @pid. @memory is borrowed. Returns 0 or -ENOMEM. */
 int thread_bases__new(uint32_t pid, const struct memory *memory, struct thread_bases **ret);
 void thread_bases__free(struct thread_bases *bases); /* NULL is fine */
 
-/* Of the thread with this id (in its own PID namespace), whose stack pointer is `sp`; 0: not known,
- * then only what was seen before is searched. 0: it was not found. */
+/* Returns the fs base of the thread @inner_tid (its id in its own PID namespace), or 0. @sp is its
+ * stack pointer; 0: unknown, then the memory above its stack is not searched. */
 uint64_t thread_bases__find(struct thread_bases *bases, uint32_t inner_tid, uint64_t sp);
 
-/* Returns true if the process can write all of these bytes, as far as its private mappings show. */
+/* Returns true if the process can write all of these bytes, according to its private mappings. */
 bool thread_bases__can_write(const struct thread_bases *bases, uint64_t address, size_t size);
 
 #endif

@@ -18,21 +18,21 @@
 #define USER32_CS	 0x23 /* __USER32_CS */
 #define EVENT_OF(status) ((status) >> 16)
 
-static int signal_held; /* that was about to be delivered when the thread stopped; 0: none */
+static int signal_held; /* signal whose delivery the stop preceded; 0: none */
 
-/* SIGCHLD tells of the stop; it is only waited for while it is blocked. */
+/* Blocks SIGCHLD, which reports the stop and can be waited for only while blocked. */
 static void block(sigset_t *ret_before)
 {
 	static const struct sigaction usual = { .sa_handler = SIG_DFL };
 	sigset_t child;
 
-	sigaction(SIGCHLD, &usual, NULL); /* who has started braid may have ignored it */
+	sigaction(SIGCHLD, &usual, NULL); /* the parent of braid may have left it ignored */
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, ret_before);
 }
 
-/* Until something is known of the thread. 1; 0: nothing within the time; -ESRCH */
+/* Waits for a status of the thread. Returns 1; 0: none within HOLD_NS; or -ESRCH. */
 static int wait_for(uint32_t tid, int *ret_status)
 {
 	uint64_t end_ns = now_ns() + HOLD_NS, now;
@@ -72,9 +72,8 @@ static int read_registers(uint32_t tid, struct thread_held *ret)
 	return 0;
 }
 
-/* A call that has returned EINTR because of the stop is called again, as after a stop that the
- * kernel itself hides (include/linux/errno.h). If a handler is run first, it returns EINTR after
- * all. */
+/* Repeats a call that returned EINTR because of the stop, as after a stop that the kernel itself
+ * hides (include/linux/errno.h). If a handler runs first, the call still returns EINTR. */
 #define ERESTARTNOHAND 514
 
 static void repair(uint32_t tid)
@@ -88,10 +87,9 @@ static void repair(uint32_t tid)
 	ptrace(PTRACE_SETREGS, tid, NULL, &regs);
 }
 
-/* A thread in an uninterruptible wait stays seized, as only a stopped one can be let go: it stops
- * when the wait is over. Until then it is on this list, at this process's end the kernel sees to
- * it.
- */
+/* Threads in an uninterruptible wait stay seized, as only a stopped thread can be detached. Each
+ * stops when its wait ends, and is on this list until then. When this process ends, the kernel
+ * detaches them. */
 #define LEFT_MAX 256
 static uint32_t left[LEFT_MAX];
 static unsigned n_left;
@@ -129,7 +127,7 @@ int thread__hold(uint32_t tid, struct thread_held *ret)
 	block(&before);
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL)) {
 		code = -errno;
-		leave(tid); /* only a thread that stops, or ends, can be let go */
+		leave(tid); /* only a thread that stops or ends can be detached */
 		goto out;
 	}
 	code = wait_for(tid, &status);

@@ -7,20 +7,21 @@
 
 #include "bpf/unwind_rule.h"
 
-/* A thread that is held for a moment, by PTRACE_SEIZE and PTRACE_INTERRUPT: no signal is sent, and
- * whatever happens to this process, the kernel lets the thread run on. One at a time. */
+/* A thread that is stopped briefly, by PTRACE_SEIZE and PTRACE_INTERRUPT. No signal is sent, and
+ * the kernel resumes the thread if this process dies. Only one at a time. */
 
 struct thread_held {
 	uint64_t regs[UNWIND_REGS]; /* in the order of DWARF (bpf/unwind_rule.h) */
 	uint64_t fs_base;
-	int64_t call;	   /* orig_rax; below 0: in no system call */
+	int64_t call;	   /* orig_rax; negative: in no system call */
 	bool compat;	   /* it executes 32-bit code */
-	uint64_t since_ns; /* when it was seen to be stopped: CLOCK_MONOTONIC */
+	uint64_t since_ns; /* CLOCK_MONOTONIC; time at which the stop was seen */
 };
 
-/* 0: it is stopped, thread__release must follow. -ESRCH: it is gone. -EPERM, -EBUSY: another tracer
- * has it. -ETIMEDOUT: it waits in the kernel for something that cannot be interrupted; it would
- * stop when that is over, so that threads__let_go has to be called now and then. */
+/* Stops thread @tid. Returns 0: stopped, and thread__release() must follow; -ESRCH: it has ended;
+ * -EPERM, -EBUSY: another tracer has it; -ETIMEDOUT: it is in an uninterruptible wait. In the last
+ * case the thread stops when that wait ends, so threads__let_go() must be called from time to time.
+ */
 int thread__hold(uint32_t tid, struct thread_held *ret);
 void thread__release(uint32_t tid);
 void threads__let_go(void);

@@ -24,7 +24,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The entries of a directory that are numbers, ascending. */
+/* Lists the entries of a directory that are numbers, ascending. */
 static int list_numbers(const char *path, uint32_t **ret, size_t *ret_n)
 {
 	uint32_t *list = NULL;
@@ -92,7 +92,7 @@ int processes__add_children(uint32_t **pids, size_t *n)
 	int code = list_numbers("/proc", &all, &n_all);
 
 	if (code)
-		return code == -ENOMEM ? code : 0; /* whoever reads the processes says why */
+		return code == -ENOMEM ? code : 0; /* later reads fail and report the reason */
 	parents = calloc(n_all + 1, sizeof(*parents));
 	more = parents ? realloc(*pids, (*n + n_all) * sizeof(*more)) : NULL;
 	if (more)
@@ -128,7 +128,7 @@ static ssize_t read_file(uint32_t pid, uint32_t tid, const char *name, char *buf
 	return n;
 }
 
-/* "tid (name) state ...": the name may hold anything. The CPU is the 39th field. */
+/* Parses "tid (name) state ...": the name may contain any character. The CPU is the 39th field. */
 static bool read_stat(uint32_t pid, struct thread_now *ret)
 {
 	char text[1024], *open, *close;
@@ -208,8 +208,9 @@ void thread__kernel_stack(uint32_t pid, uint32_t tid, char ret[THREAD_KERNEL_BYT
 	read_file(pid, tid, "stack", ret, THREAD_KERNEL_BYTES);
 }
 
-/* When the scheduler has last begun to account for the thread, by the clock of its CPU's run queue
- * (kernel/sched/debug.c, proc_sched_show_task): of one that sleeps that is when it fell asleep. */
+/* Reads the time at which the scheduler last began to account for the thread, by the clock of its
+ * CPU's run queue (kernel/sched/debug.c, proc_sched_show_task). For a sleeping thread that is the
+ * time at which it fell asleep. */
 static bool read_exec_start(uint32_t pid, uint32_t tid, uint64_t *ret_ns)
 {
 	uint64_t ms, ns;
@@ -226,8 +227,9 @@ static bool read_exec_start(uint32_t pid, uint32_t tid, uint64_t *ret_ns)
 	return true;
 }
 
-/* That clock is neither of those that programs can read, and each CPU has one of its own: this
- * thread looks at it by what is told of itself there, just after it got on that CPU. */
+/* Reads the clock of the run queue of @cpu. Programs cannot read that clock directly, and each CPU
+ * has its own. So this thread moves to the CPU, and reads its own accounting just after it was
+ * scheduled there. */
 static bool read_cpu_clock(uint32_t cpu, uint64_t *ret_ns)
 {
 	cpu_set_t before, there;
