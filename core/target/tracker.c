@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * The tracker keeps one struct process for each process that is profiled, from the first event that
- * names the process until its last sample has been consumed.
+/* The tracker has one struct process for each profiled process. It exists from the first event that
+ * names the process until its last sample is consumed.
  *
- * The problem. Two parties know processes at different times. The kernel half sees forks, execs,
- * exits and samples when they happen, and keeps a proc_rec for each process in the map `targets`.
+ * The problem. Two parties see processes at different times. The kernel half sees forks, execs,
+ * exits and samples when they happen, and has a proc_rec for each process in the map `targets`.
  * This half sees the same events later, in the order of the ring, and reads the rest from /proc,
- * which shows the present. Most processes live for some milliseconds: all that this half ever gets
- * of them is the records. Between a record and its processing the process may have executed another
- * program, or ended, and its PID may belong to another process.
+ * which shows the present. Most processes live for some milliseconds, and this half gets only their
+ * records. Between a record and its processing the process may have executed another program. It
+ * may also have ended, and its PID may belong to another process.
  *
- * The states are in enum process_state; the table of transitions is above process__enter(), which
- * is the only function that writes the state. Those who may call it:
+ * The states are in enum process_state. The table of transitions is above process__enter(), which
+ * is the only function that writes the state. Its callers are:
  *
- *   tracker.c            adds and forgets processes; STARTING
+ *   tracker.c            adds and removes processes; STARTING
  *   tracker_events.c     forks and execs: NEW, and KNOWN for a child that shares its parent's space
  *   tracker_found.c      processes that a sample reported: NEW
  *   tracker_mappings.c   reads and publishes mappings: KNOWN
  *   tracker_exits.c      ENDING and GONE
  *   core/record/command.c, by process__hold() and process__let_run(): HELD, and out of it
  *
- * Everyone else reads the state. Those who take samples, events or names from a process keep no
- * pointer to it, but its serial number, which a fork and an exec change.
+ * All others read the state. Users of samples, events or names of a process store no pointer to it,
+ * but its serial number, which a fork and an exec change.
  *
  * "A runtime is pending" and "a runtime is attached" are no states of a process. They belong to the
  * address space (struct space), which a forked child shares until it maps something else. A runtime
@@ -29,19 +28,18 @@
  *
  * Invariants:
  *
- * 1. A KNOWN process has a space, and a NEW process has none. In the other states, a space says
- * that mappings are published. tracker__on_gone() gives the space back.
- * 2. process->program is the number of the program that the kernel half executed in the newest
- * record that was processed. tracker__publish() writes nothing if the kernel half has a later one:
- * its record is under way, and decides what is published then.
+ * 1. A KNOWN process has a space, and a NEW process has none. In the other states, a space means
+ * that mappings are published. tracker__on_gone() releases the space.
+ * 2. process->program is the number of the executed program in the newest record that was
+ * processed. If the kernel half has a later number, tracker__publish() writes nothing. The record
+ * of that program is under way, and decides the next publication.
  * 3. An exec ends probes, space, code and mappings of the former program, then changes `serial`.
  * 4. A process that is GONE stays in the set until tracker__first_spent() returns it: samples that
- *    were taken before its end may be in the ring. A new process with the same PID evicts it.
- * 5. Before the tracker forgets a process, the caller ends the capture of it (routing.c, leave()):
- *    core/capture refers to the struct process of each serial number that it knows.
+ * were taken before its end may be in the ring. A new process with the same PID evicts it.
+ * 5. Before the tracker frees a process, the caller ends the capture of it (routing.c, leave()):
+ * core/capture refers to the struct process of each serial number that it stores.
  * 6. A failure to read one process costs that process its frames and is counted (tracker__unread(),
- *    tracker__forbidden()). Only a lack of memory is an error.
- */
+ * tracker__forbidden()). Only a lack of memory is an error. */
 #include "core/target/tracker_state.h"
 
 #include <errno.h>
@@ -111,7 +109,8 @@ void tracker__free(struct tracker *tracker)
 	free(tracker);
 }
 
-/* Whose mappings may be others than it is known. With a scope those are known that were sampled. */
+/* Returns true if the recorded mappings of the process may be stale. With a scope, only sampled
+ * processes are tracked. */
 static bool is_due(const struct tracker *tracker, const struct process *process, uint64_t now)
 {
 	if (!tracker->opts.scope || (tracker->lost && process->space) ||
@@ -120,9 +119,10 @@ static bool is_due(const struct tracker *tracker, const struct process *process,
 	return !process->refreshed_ns && now > process->found_ns + NSEC_PER_SEC;
 }
 
-#define PARK_NS (10 * NSEC_PER_SEC) /* how often it is looked for them */
+#define PARK_NS (10 * NSEC_PER_SEC) /* interval between searches for unused images */
 
-/* All that it maps, or has mapped where samples were. */
+/* Marks the images that the process maps as used. With @met, also those of its places, which it may
+ * have mapped in the past. */
 static void use_images(const struct process *process, bool met, uint64_t now)
 {
 	for (size_t i = 0; i < process->n_mapped; i++)
@@ -135,7 +135,7 @@ static void use_images(const struct process *process, bool met, uint64_t now)
 		places__use_images(process->places, now);
 }
 
-/* What no process maps any more needs no table. */
+/* Frees the tables of images that no process maps. */
 static void park_images(struct tracker *tracker, uint64_t now)
 {
 	const struct process *process;
@@ -175,7 +175,7 @@ int tracker__tick(struct tracker *tracker)
 	if (tracker->opts.scope)
 		park_images(tracker, now);
 	images__store_read(tracker->opts.images, now);
-	spaces__refill(tracker->spaces); /* else when one is needed */
+	spaces__refill(tracker->spaces); /* otherwise when one is needed */
 	return ret;
 }
 
@@ -280,8 +280,8 @@ unsigned tracker__count_wanted(const struct tracker *tracker)
 	return n;
 }
 
-/* A program that was executed meanwhile is not what this is about: the record of that is on its
- * way. */
+/* Publishes nothing if the process has executed another program meanwhile: the record of that
+ * program is on its way. */
 int tracker__publish(struct tracker *tracker, const struct process *process)
 {
 	struct proc_rec rec = { .program = process->program };
@@ -292,8 +292,9 @@ int tracker__publish(struct tracker *tracker, const struct process *process)
 	return tracker__publish_over(tracker, process, &rec);
 }
 
-/* Are its children targets from their birth? Where those are found by their own first samples, only
- * if they need something of it by then: a runtime's state, names of code that it has made. */
+/* Returns true if children of the process are targets from their birth. With a scope, children are
+ * found by their own first samples. They are followed only if they need state of the parent: a
+ * runtime's state, or names of code that it generated. */
 static bool is_followed(const struct tracker *tracker, const struct process *process)
 {
 	if (tracker->opts.alone || !tracker->opts.scope)
@@ -372,7 +373,7 @@ int tracker__new_process(struct tracker *tracker, uint32_t pid, const struct pro
 {
 	struct process *process = tracker__find(tracker, pid);
 
-	if (process) /* the PID of one that has ended is used again */
+	if (process) /* the PID of an ended process was reused */
 		tracker__forget(tracker, process);
 	process = calloc(1, sizeof(*process));
 	if (!process)

@@ -12,11 +12,10 @@
 #include "core/kernel/spaces.h"
 #include "core/target/tracker_runtimes.h"
 
-/* What the kernel half reports of processes. Most children live for so short a time that nothing of
- * them can be read; what is known of them came with these records, and they should cost next to
- * nothing. */
+/* Process events of the kernel half. Most children live too briefly for a read of /proc. All data
+ * about them comes from these records, whose processing must cost next to nothing. */
 
-/* What is over the budget of the user is not copied. */
+/* Copies the parent's mappings. Mappings over the user's budget are not copied. */
 static int copy_mapped(struct process *child, const struct process *parent)
 {
 	size_t n = parent->n_mapped, i;
@@ -33,9 +32,9 @@ static int copy_mapped(struct process *child, const struct process *parent)
 	return failed ? -ENOMEM : 0;
 }
 
-/* A child shares its parent's address space number, if the kernel half knew it when it forked.
- * (Else, its mappings are read when a sample asks for them.) The parent may have got another number
- * meanwhile, and the child executed something else. */
+/* Lets the child share its parent's address space number, if the kernel half had the number at the
+ * fork. Otherwise a sample requests a read of the child's mappings. Meanwhile the parent may have
+ * got another number, and the child may have executed another program. */
 static int share_space(struct tracker *tracker, struct process *child, const struct process *parent)
 {
 	struct proc_rec rec;
@@ -79,9 +78,9 @@ static bool has_own_code(const struct process *process)
 	return false;
 }
 
-/* Only the code that was there at the fork has the names that the ancestors report. Whether they
- * have made any is not always known yet: the fork may follow at once. Where it is, the names of
- * their files are made sure of while the parent lives. */
+/* Adds the parent and its ancestors to those of the child, for names of code that existed at the
+ * fork. Whether they have generated code may be undecided, as the fork may follow at once. If they
+ * have, completes the parent's `info`, which identifies its files, while the parent lives. */
 static void inherit_code(struct process *child, struct process *parent, uint64_t time_ns)
 {
 	if (has_own_code(parent))
@@ -124,8 +123,8 @@ bool process__is_plain(const struct process *process)
 	return process->exe && process->exe->is_plain;
 }
 
-/* By its new program it may be somebody else's than the user's who runs braid. One that has ended
- * since cannot be asked, and is not believed. */
+/* Returns true if the process may belong, by its new program, to another user than braid's. An
+ * ended process cannot be checked, and counts as another user's. */
 static bool is_anothers(const struct process *process)
 {
 	struct procfs_info info;
@@ -164,8 +163,7 @@ int tracker__on_exec(struct tracker *tracker, struct process *process,
 	process->exe = images__by_number(tracker->opts.images, rec->image);
 	if (rec->cgroup)
 		tracker__set_cgroup(tracker, process, rec->cgroup);
-	/* What was published while it executed this may have overwritten what the kernel half
-	 * knows. */
+	/* Data that was published during the exec may have overwritten the kernel half's own. */
 	if (!map__lookup(tracker->targets_fd, &process->pid, &now) &&
 	    (now.program < rec->program ||
 	     (now.program == rec->program && (now.space || now.flags & PROC_ASKED))))

@@ -11,13 +11,14 @@
 #include "core/kernel/maps.h"
 #include "core/target/tracker_runtimes.h"
 
-/* How the end of a process is learnt of: the kernel half reports its exit. Of most processes that
- * is all: they come and go by the thousand, and what they do after their exit is not worth the
- * system calls. One that the user asked for is sampled until it is really gone, which may take it
- * long (it gives back its memory), and of a command the status is wanted: a descriptor stands for
- * it from its exit on. */
+/* Detection of the end of processes. The kernel half reports the exit of a process, and for most
+ * processes that is all: they come and go by the thousand, and samples after their exit are not
+ * worth the system calls. A process that the user named is sampled until it is really gone, which
+ * may take long, as it frees its memory. For a command the exit status is also needed. So a
+ * descriptor represents such a process from its exit on. */
 
-/* What has no entry in the kernel half any more is gone, and its PID may be another's. */
+/* Opens a descriptor of the process. Returns -1 if the kernel half has no entry for it: it is gone,
+ * and its PID may be another's. */
 static int open_living(const struct tracker *tracker, uint32_t pid)
 {
 	struct proc_rec rec;
@@ -34,8 +35,8 @@ static bool is_readable(int fd)
 	return poll(&polled, 1, 0) > 0;
 }
 
-/* Returns true if the process has ended before events could put probes in it, or in the file that
- * it has executed. */
+/* Returns true if the process ended before events could attach probes to it, or to the file that it
+ * has executed. */
 static bool is_unprobed(const struct process *process)
 {
 	return process->state != PROCESS_STARTING &&
@@ -52,7 +53,7 @@ void tracker__on_exit(struct tracker *tracker, struct process *process)
 	}
 	tracker->n_unprobed += is_unprobed(process);
 	process__enter(process, PROCESS_ENDING);
-	/* Without one it is gone a little too early. */
+	/* Without a descriptor, the process counts as gone a little too early. */
 	process->pidfd = fd_limit__hold(open_living(tracker, process->pid));
 }
 
@@ -94,7 +95,7 @@ void tracker__on_gone(struct tracker *tracker, struct process *process)
 	tracker__evaluate_pre_attached(tracker, process);
 	tracker__unprobe(tracker, process);
 	if (!map__lookup(tracker->targets_fd, &process->pid, &rec) &&
-	    rec.program == process->program) /* else another has its PID by now */
+	    rec.program == process->program) /* otherwise its PID was reused */
 		map__delete(tracker->targets_fd, &process->pid);
 	process->attached = process__attached(process);
 	tracker__put_space(tracker, process->space);

@@ -11,7 +11,7 @@
 #include "core/kernel/maps.h"
 #include "core/target/scope.h"
 
-/* Processes that nobody has named, found by the kernel half because they run:
+/* Processes that the user did not name, found by the kernel half because they run:
  * docs/reference/targets.md. */
 
 static struct procfs_info info_of(const struct rec_program *rec)
@@ -28,7 +28,8 @@ static struct procfs_info info_of(const struct rec_program *rec)
 	return info;
 }
 
-/* What was executed meanwhile is asked about by itself. */
+/* Refuses the process, unless it has executed another program: that one gets a request of its own.
+ */
 static void refuse(struct tracker *tracker, const struct rec_program *rec)
 {
 	struct proc_rec now;
@@ -46,7 +47,7 @@ bool tracker__is_refused(struct tracker *tracker, const struct rec_program *rec)
 	if (!tracker->opts.scope)
 		return false;
 	info = info_of(rec);
-	/* A command line that could not be read there, or not all of it. */
+	/* The kernel half could not read the command line, or only a part. */
 	if (!rec->is_kernel && (!rec->command_len || rec->command_len == COMMAND_BYTES))
 		procfs__info(rec->tgid, &info, NULL);
 	if (!scope__is_own(tracker->opts.scope, rec->tgid, rec->parent_tgid) &&
@@ -56,7 +57,8 @@ bool tracker__is_refused(struct tracker *tracker, const struct rec_program *rec)
 	return true;
 }
 
-/* It is wanted, and what was published of what the process executed before may be in the way. */
+/* Publishes the process as accepted: the entry of the program that it executed before may still be
+ * there. */
 static void accept(struct tracker *tracker, const struct process *process)
 {
 	struct proc_rec now;
@@ -94,7 +96,7 @@ void tracker__on_stranger_exit(struct tracker *tracker, uint32_t pid)
 	struct proc_rec rec;
 
 	if (tracker->opts.scope && !map__lookup(tracker->targets_fd, &pid, &rec) &&
-	    rec.flags & PROC_REFUSED) /* it had ended when that was said */
+	    rec.flags & PROC_REFUSED) /* it had ended when it was refused */
 		map__delete(tracker->targets_fd, &pid);
 }
 

@@ -18,15 +18,15 @@
 #include "core/target/recent_mappings.h"
 #include "core/target/tracker_runtimes.h"
 
-/* What processes have mapped: read, compared with what was known, passed on to the kernel half and
- * to the runtimes. */
+/* Mappings of processes: reads them, compares them with the recorded ones, and publishes them to
+ * the kernel half and to the runtimes. */
 
 #define FILE_RETRY_SHIFT_MAX 6
-#define DIFFERING_AT_ONCE    8 /* refreshes that compare code again without a pause */
+#define DIFFERING_AT_ONCE    8 /* consecutive refreshes that compare code without a pause */
 
-/* How many more mappings are published. Those of files come first, as their tables lie nowhere
- * else. The kernel half finds anonymous code that is not in the list by the kernel's own list of
- * mappings when a sample meets it (bpf/vma.bpf.h). */
+/* Mappings that can still be published. Those of files come first, as the list is the only way to
+ * their tables. If a sample hits unlisted anonymous code, the kernel half finds it in the kernel's
+ * own list of mappings (bpf/vma.bpf.h). */
 struct mappings_room {
 	size_t files, others;
 };
@@ -93,7 +93,8 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 	mapping_times__on_published(process, now_ns());
 }
 
-/* @ended: mappings_rec.ended before the mappings were read. */
+/* Returns true if the mappings are unchanged. @ended is mappings_rec.ended before the mappings were
+ * read. */
 static bool same_mappings(const struct process *process, const struct procfs_mappings *mappings,
 			  uint32_t ended)
 {
@@ -116,8 +117,9 @@ static bool same_mappings(const struct process *process, const struct procfs_map
 	return k == process->n_mapped;
 }
 
-/* A file that did not answer in time is tried again after a second, then after twice as long. Code
- * that is about to be moved has its bytes at the next refresh or one of those that follow. */
+/* Sets the time of the next attempt. A file that did not answer in time is tried again after 1 s,
+ * with a pause that doubles. Code that is being moved will have its bytes at one of the next
+ * refreshes. */
 static void plan_retry(struct process *process, bool late, bool differs)
 {
 	uint32_t shift = min_of(process->retries, (uint32_t)FILE_RETRY_SHIFT_MAX);
@@ -134,9 +136,9 @@ static bool is_retry_due(const struct process *process)
 	return process->retry_ns && process->refreshed_ns >= process->retry_ns;
 }
 
-/* --- what is mapped, with its images --- */
+/* --- mappings with their images --- */
 
-/* When a file was mapped there, by the kernel's event; 0: that is not known. */
+/* Returns the time at which a file was mapped at @start, by the kernel's event; 0: unknown. */
 static uint64_t mapped_at(const struct tracker *tracker, uint32_t pid, uint64_t start,
 			  uint64_t inode)
 {
@@ -155,11 +157,11 @@ struct taking {
 	struct procfs_mappings *mappings;
 	struct mapped *list;
 	size_t n, cap;
-	bool late;    /* a file may answer another time */
-	bool differs; /* memory may have the code of a file another time */
+	bool late;    /* a file may answer later */
+	bool differs; /* memory may have the code of a file later */
 };
 
-/* A mapping that is known has its time already. */
+/* Returns the birth of a new mapping, or 0 for a recorded one, which has its time. */
 static uint64_t born_of(const struct taking *taking, const struct procfs_mapping *mapping)
 {
 	const struct mapped *known = process__find(taking->process, mapping->start);
@@ -198,8 +200,8 @@ static int add_part(struct taking *taking, const struct procfs_mapping *from, ui
 	return 0;
 }
 
-/* Adds a mapping which has code of a file that it is not mapped from. What is around that code is
- * code of its own. */
+/* Adds a mapping which has code of a file that it is not mapped from. The parts around that code
+ * are separate mappings. */
 static int add_moved(struct taking *taking, const struct procfs_mapping *from,
 		     const struct moved_code *moved)
 {
@@ -212,8 +214,8 @@ static int add_moved(struct taking *taking, const struct procfs_mapping *from,
 	return ret ? ret : add_part(taking, from, moved->end, from->end, NULL, 0);
 }
 
-/* Had the process that code there, and may it be about to copy it? Functions that are under way
- * return there. */
+/* Returns true if the process had that code there, and may be about to copy it: active functions
+ * will return there. */
 static bool is_moving(const struct process *process, const struct moved_code *moved)
 {
 	const struct mapped *before = process__find(process, moved->start);
@@ -224,7 +226,7 @@ static bool is_moving(const struct process *process, const struct moved_code *mo
 	       process->retries < DIFFERING_AT_ONCE;
 }
 
-/* A file that cannot be read costs the symbols and tables of its frames only. */
+/* Adds a mapping. An unreadable file costs only the symbols and tables of its frames. */
 static int add_mapping(struct taking *taking, const struct procfs_mapping *from)
 {
 	struct images *images = taking->tracker->opts.images;
@@ -232,7 +234,7 @@ static int add_mapping(struct taking *taking, const struct procfs_mapping *from)
 	struct moved_code moved;
 	struct image *image;
 	int ret = images__get(images, pid, from, &image, NULL);
-	bool is_read = ret == -ENOEXEC || ret == -ENOTSUP; /* and is no program */
+	bool is_read = ret == -ENOEXEC || ret == -ENOTSUP; /* readable, but not a program */
 
 	if (ret == -ENOMEM)
 		return ret;
@@ -268,7 +270,7 @@ static int take_mappings(struct tracker *tracker, struct process *process,
 	return ret ? ret : code;
 }
 
-/* What is published already is published again if that turns out to lack something. */
+/* Lets the runtimes examine the images. Publishes the mappings again if they were incomplete. */
 static int ask_runtimes(struct tracker *tracker, struct process *process)
 {
 	struct code_callers before = tracker__jit_callers(tracker, process, NULL), now;
@@ -286,7 +288,7 @@ static int ask_runtimes(struct tracker *tracker, struct process *process)
 	return ret;
 }
 
-/* Is there anything about what the process executes that has to be seen to at its start? */
+/* Marks the executed image as plain if no runtime needs an action at its start. */
 static void mark_plain(struct tracker *tracker, const struct process *process)
 {
 	const struct space *space = process->space;
@@ -301,14 +303,14 @@ static void mark_plain(struct tracker *tracker, const struct process *process)
 	kernel_half__set_plain(tracker->opts.half, process->exe->number, plain);
 }
 
-/* What a process cannot have costs its own stacks only. */
+/* Publishes the process. A failure costs only its own stacks. */
 static void publish(struct tracker *tracker, struct process *process)
 {
 	if (tracker__publish(tracker, process))
 		tracker__count_unread(tracker, process);
 }
 
-/* `hidden`: its user is not to know of it. */
+/* Counts a process whose mappings must not be read, unless it is hidden from its user. */
 static void count_forbidden(struct tracker *tracker, struct process *process, int code)
 {
 	struct tracker_forbidden *forbidden = &tracker->forbidden;
@@ -323,7 +325,7 @@ static void count_forbidden(struct tracker *tracker, struct process *process, in
 	snprintf(forbidden->name, sizeof(forbidden->name), "%s", process->info.name);
 }
 
-/* How many of the published mappings are known to have ended. */
+/* Returns the number of published mappings whose end the kernel half has seen. */
 static uint32_t space__ended(const struct space *space)
 {
 	return __atomic_load_n(&space->shared->ended, __ATOMIC_ACQUIRE);
@@ -331,8 +333,8 @@ static uint32_t space__ended(const struct space *space)
 
 #define READS_MAX 3
 
-/* Reads the mappings, and takes the events of all that was mapped before. If something was mapped
- * in the middle, the mappings are read again. Errors as of procfs__mappings(). */
+/* Reads the mappings, and takes the events of all earlier mappings. If the process mapped something
+ * meanwhile, reads the mappings again. Returns errors as procfs__mappings(). */
 static int read_mappings(struct tracker *tracker, struct process *process,
 			 struct procfs_mappings *ret_mappings)
 {
@@ -352,7 +354,8 @@ static int read_mappings(struct tracker *tracker, struct process *process,
 	return ret;
 }
 
-/* What is over the budget, or not read because of a stop, costs the process's own stacks only. */
+/* Reads and publishes the mappings. A budget that is exceeded, or a stop, costs only the process's
+ * own stacks. */
 static int refresh(struct tracker *tracker, struct process *process)
 {
 	struct procfs_mappings mappings = {};
@@ -368,7 +371,7 @@ static int refresh(struct tracker *tracker, struct process *process)
 	if (ret == -EFBIG && !process->space)
 		tracker__count_unread(tracker, process);
 	if (ret)
-		return ret == -ENOMEM ? ret : 0; /* gone: what was read before stays */
+		return ret == -ENOMEM ? ret : 0; /* gone: earlier readings remain valid */
 	if (mappings.is_cut)
 		quota__refuse(process__account(process));
 	if (!mappings.n)
@@ -385,7 +388,7 @@ static int refresh(struct tracker *tracker, struct process *process)
 		struct space *own = NULL;
 
 		ret = spaces__take(tracker->spaces, &own);
-		if (ret) { /* it is tried again */
+		if (ret) { /* tried again later */
 			ret = 0;
 			tracker__count_unread(tracker, process);
 			goto out;
@@ -404,7 +407,7 @@ static int refresh(struct tracker *tracker, struct process *process)
 		goto out;
 	publish_mappings(tracker, process);
 	__atomic_store_n(&process->space->shared->ended_read, ended, __ATOMIC_RELEASE);
-	if (is_new) /* another may have a space of its parent's, with all that belongs to it */
+	if (is_new) /* otherwise it may have its parent's space, with all its data */
 		publish(tracker, process);
 	ret = ask_runtimes(tracker, process);
 	if (ret)
@@ -426,14 +429,14 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 	return ret;
 }
 
-/* --- what the kernel half reports of mappings --- */
+/* --- reports of the kernel half about mappings --- */
 
-/* A part of a file's code that is mapped. */
+/* A mapped part of a file's code. */
 struct part {
 	uint64_t start, end, offset;
 	uint64_t inode;	  /* 0: the vDSO */
 	uint64_t dev;	  /* 0: unknown */
-	uint64_t born_ns; /* when it was mapped; 0: that is not known */
+	uint64_t born_ns; /* time of the mapping; 0: unknown */
 };
 
 static struct part part_of(const struct procfs_mapping *mapping, uint64_t born_ns)
@@ -458,10 +461,10 @@ static int insert_mapped(struct process *process, struct part rec, struct image 
 	while (i < process->n_mapped && process->mapped[i].end <= rec.start)
 		i++;
 	if (i < process->n_mapped && process->mapped[i].start < rec.end)
-		return 0; /* known */
+		return 0; /* already recorded */
 	bytes = sizeof(*list) + strlen(image->file->path) + 1;
 	if (quota__charge(process__account(process), QUOTA_KEPT, bytes))
-		return 0; /* the next refresh tells */
+		return 0; /* the next refresh reports it */
 	process->charged += bytes;
 	path = strdup(image->file->path);
 	list = path ? realloc(process->mapped, (process->n_mapped + 1) * sizeof(*list)) : NULL;
@@ -529,14 +532,15 @@ int tracker__on_mapped(struct tracker *tracker, struct process *process,
 			    image);
 	if (ret || process__is_gone(process))
 		return ret;
-	if (process->space) /* it was mapped since its mappings were read */
+	if (process->space) /* it was mapped after the last reading */
 		return refresh_seldom(tracker, process, now_ns());
 	if (!ret && image__has_runtime(image))
 		ret = tracker__refresh(tracker, process);
 	return ret;
 }
 
-/* What the kernel half does not know the file of, it may know now. */
+/* Publishes the file of a mapping that the kernel half could not identify, if it is recorded by
+ * now. */
 static void learn_file(struct tracker *tracker, const struct process *process,
 		       const struct rec_unmapped *rec)
 {
@@ -546,8 +550,8 @@ static void learn_file(struct tracker *tracker, const struct process *process,
 		images__learn(tracker->opts.images, &rec->key, mapped->image);
 }
 
-/* By its path, in its own file system or in its parent's, which is the same as a rule: it must be
- * the file that was mapped. */
+/* Finds the file of @mapping by its path in the file system of the process, or of its parent, which
+ * is usually the same. The file must be the mapped one. */
 static struct image *find_file(struct tracker *tracker, const struct process *process,
 			       const struct procfs_mapping *mapping, const struct image_key *key)
 {
@@ -570,8 +574,8 @@ static struct image *find_file(struct tracker *tracker, const struct process *pr
 	return image;
 }
 
-/* A program that lives for a millisecond has ended when its mappings are asked for. The next one
- * will find its files known. */
+/* Records mappings of a program that lives for a millisecond, and has ended when its mappings are
+ * read. The next execution will find its files. */
 static int take_left(struct tracker *tracker, struct process *process,
 		     const struct rec_unmapped *rec)
 {
@@ -634,9 +638,9 @@ int tracker__on_later(struct tracker *tracker, struct process *process, const st
 	return 0;
 }
 
-/* A file is known at once, before samples of it are looked at: it may be gone when the mappings are
- * read. @covers: something is mapped there. @ret_urgent: so it is, and the file is no program; only
- * the list of mappings can tell whether it has code of one. */
+/* Records the mapping of a file before further samples are processed, as the process may be gone
+ * when its mappings are read. @covers: it covers a recorded mapping. *@ret_urgent: it does, and the
+ * file is not a program; only the list of mappings shows whether it has code of one. */
 static int add_mapped(struct tracker *tracker, struct process *process,
 		      const struct procfs_mapping *mapping, const struct mapping_event *event,
 		      bool covers, bool *ret_urgent)
@@ -680,7 +684,7 @@ int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bo
 	covers = mapping_times__is_covered(process, &mapped);
 	if (!covers) {
 		mapping_times__correct(process, &mapped);
-		/* A list that was read before the event may have what it is about. */
+		/* A list that was read before the event may contain its mapping. */
 		if (!event->inode || !process->space || process__is_gone(process) ||
 		    mapping_times__is_mapped(process, event->start, event->end, false))
 			return 0;

@@ -14,8 +14,8 @@
 #include "core/kernel/spaces.h"
 #include "core/target/liveness.h"
 
-/* The probes of processes' runtimes: attached, evaluated by their hits, and given up, those of one
- * process that do not fire, or all together when they cost too much. */
+/* Probes of processes' runtimes: attaches them, evaluates them by their hits, and detaches dead
+ * ones. If they cost too much, all are detached. */
 
 uint32_t tracker__traps(const struct tracker *tracker)
 {
@@ -72,7 +72,7 @@ void tracker__probe(struct tracker *tracker, struct process *process, int i,
 		return;
 	}
 	if (tracker->opts.source == RUNTIME_SOURCE_AUTO && no_walk[0])
-		err__set(&err, -ENOTSUP, "%s", no_walk); /* the better rung's reason */
+		err__set(&err, -ENOTSUP, "%s", no_walk); /* the reason of the better source */
 	tracker__report_source(tracker, process, i, verdict->version, "none", err.text);
 }
 
@@ -84,7 +84,7 @@ void tracker__probe_child(struct tracker *tracker, struct process *child,
 	int i;
 
 	if (!wanted || !tracker__lives(tracker, child))
-		return; /* it lived for less time than probing takes */
+		return; /* it lived for less time than the attachment takes */
 	for (i = 0; tracker->opts.runtimes[i]; i++) {
 		mapped = wanted & 1U << i ? tracker__find_runtime(child, i) : NULL;
 		if (mapped)
@@ -138,9 +138,9 @@ static bool has_run(const struct process *process)
 	       info.cpu_ticks >= process->probed_ticks + sysconf(_SC_CLK_TCK);
 }
 
-/* The counts of sites are read one after the other, and this task may lose its CPU in between,
- * while the target goes on. Counts only grow: what is read a second time is not below what it was
- * when the first reading ended. Only what holds for any counts between the two is known. */
+/* Evaluates hits that lie between two readings. The counts of sites are read one after the other,
+ * and the target runs meanwhile. Counts only grow, so each count of the second reading is at least
+ * its value at the end of the first. The result must be the same for all counts between the two. */
 static enum liveness evaluate_between(const struct probe_hits *before,
 				      const struct probe_hits *after)
 {
@@ -150,15 +150,15 @@ static enum liveness evaluate_between(const struct probe_hits *before,
 									 : LIVENESS_UNKNOWN;
 }
 
-/* Those that never fire are kept if they were asked for, as the process may be in one long call;
- * those of which one side only fires are not. */
+/* Evaluates the probes of a process. Probes without hits stay if the user requested them, as the
+ * process may be in one long call. Probes that fire at one side only are detached. */
 static void evaluate(struct tracker *tracker, struct process *process,
 		     const struct probe_hits *before, const struct probe_hits *after)
 {
 	enum liveness liveness = evaluate_between(before, after);
 
 	if (liveness == LIVENESS_UNKNOWN && after->entries + after->returns)
-		return; /* later ones may decide */
+		return; /* later hits may decide */
 	process->probes_evaluated = true;
 	if (liveness == LIVENESS_LIVES)
 		return;
@@ -201,7 +201,7 @@ void tracker__evaluate_pre_attached(struct tracker *tracker, struct process *pro
 				"fire");
 }
 
-/* What the next samples' frames come from: a walk, where this version can be walked. */
+/* Selects the source of frames without probes: a walk, if this version can be walked. */
 static void choose_without(struct tracker *tracker, struct process *process)
 {
 	struct space *space = process->space;
@@ -231,7 +231,8 @@ void tracker__evaluate_hits(struct tracker *tracker)
 			tracker__evaluate_probes(tracker, process, true);
 }
 
-/* Samples stop looking at shadow stacks first: these are wrong as soon as a probe is gone. */
+/* Detaches all probes. First stops the use of shadow stacks by samples, as they are wrong as soon
+ * as a probe is gone. */
 void tracker__give_up_probes(struct tracker *tracker, const char *why)
 {
 	struct process *process;
@@ -243,7 +244,8 @@ void tracker__give_up_probes(struct tracker *tracker, const char *why)
 	for (process = tracker->processes; process; process = process->hh.next)
 		if (!process__is_gone(process) && process->space)
 			choose_without(tracker, process);
-	/* Also those that are not probed themselves, but share their parent's address space. */
+	/* Includes processes that have no probes themselves, but share their parent's address
+	 * space. */
 	for (process = tracker->processes; process; process = process->hh.next)
 		if (!process__is_gone(process) && process->space)
 			tracker__publish(tracker, process);
@@ -256,7 +258,7 @@ void tracker__stop_probes(struct tracker *tracker)
 	struct process *process;
 	int i;
 
-	/* All at once: the kernel waits for each that is detached by itself. */
+	/* All at once: the kernel waits for each single detach. */
 	for (i = 0; tracker->opts.runtimes[i]; i++)
 		if (tracker->opts.sessions[i] && tracker->opts.runtimes[i]->probes)
 			tracker->opts.runtimes[i]->probes->unprobe_all(tracker->opts.sessions[i]);

@@ -20,7 +20,7 @@ void tracker__report_source(struct tracker *tracker, struct process *process, in
 					version, source, reason);
 }
 
-/* Is the shadow stack what this session is after, or the next thing to try? */
+/* Returns true if shadow stacks are the requested source, or the next one to try. */
 static bool wants_probes(const struct tracker *tracker, bool walks)
 {
 	if (!tracker->opts.probes || tracker->given_up)
@@ -54,7 +54,8 @@ struct runtime_target process__runtime_target(const struct process *process, int
 
 #define PENDING_REPORT_NS (2 * NSEC_PER_SEC)
 
-/* To be tried again. What takes long may never come: the user learns of it, once. */
+/* Marks the runtime as pending, to be tried again. Reports a long delay once, as the runtime may
+ * never become ready. */
 static void keep_pending(struct tracker *tracker, struct process *process, int i,
 			 const struct runtime_verdict *verdict, const char *reason)
 {
@@ -73,7 +74,7 @@ static void keep_pending(struct tracker *tracker, struct process *process, int i
 
 static void detach(struct tracker *tracker, int i, uint32_t key);
 
-/* As the hook; its record goes to the walker. */
+/* Attaches the runtime, as the hook, and passes its record to the walker. */
 static int attach(struct tracker *tracker, int i, const struct runtime_target *target,
 		  struct err *err)
 {
@@ -90,7 +91,7 @@ static int attach(struct tracker *tracker, int i, const struct runtime_target *t
 	return ret;
 }
 
-/* @key: a space, or that of a copy in it. */
+/* Detaches the runtime at @key: a space, or a copy in a space. */
 static void detach(struct tracker *tracker, int i, uint32_t key)
 {
 	const struct runtime *runtime = tracker->opts.runtimes[i];
@@ -160,7 +161,7 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 		reason = tracker->why;
 	if (process->space->attached & 1U << i && !map) {
 		process->space->walkers |= 1U << runtime->walker->slot;
-		tracker__publish(tracker, process); /* so that what is reported is so */
+		tracker__publish(tracker, process); /* so that the report is true */
 	}
 	tracker__report_source(tracker, process, i, found->verdict.version,
 			       ret				       ? "none"
@@ -184,7 +185,8 @@ struct code_callers tracker__jit_callers(const struct tracker *tracker,
 			const struct runtime *runtime = tracker->opts.runtimes[r];
 			const struct mapped *mapped = &process->mapped[m];
 
-			/* Code that runs its runtime's frames is left as that says. */
+			/* If code runs its runtime's frames (JIT_FRAMES_RUN), it is unwound by the
+			 * runtime's rules. */
 			if (!runtime__has(runtime, jit, code) ||
 			    !runtime__has(runtime, files, loops) ||
 			    runtime->jit->frames == JIT_FRAMES_RUN ||
@@ -207,13 +209,13 @@ struct code_callers tracker__jit_callers(const struct tracker *tracker,
 			}
 		}
 	if (callers.end - callers.start > UINT32_MAX)
-		return (struct code_callers) {}; /* of several images */
+		return (struct code_callers) {}; /* ranges of several images */
 	return (struct code_callers) { callers.start, callers.end - callers.start, walkers };
 }
 
 #define RESERVED_PIECES_MAX 1024 /* mappings in each direction */
 
-/* Is mapping @m a part of anonymous memory of @bytes at least without a gap? */
+/* Returns true if mapping @m is a part of gapless anonymous memory of at least @bytes. */
 static bool is_reserved(const struct process *process, size_t m, uint64_t bytes)
 {
 	const struct mapped *list = process->mapped;
@@ -244,7 +246,7 @@ struct made_code tracker__made_code(const struct tracker *tracker, const struct 
 				continue;
 			if (!found->verdict.made_keeps ||
 			    (made.keeps && made.keeps != found->verdict.made_keeps))
-				return (struct made_code) {}; /* which compiler's, nobody knows */
+				return (struct made_code) {}; /* ambiguous: several compilers */
 			made.keeps = found->verdict.made_keeps;
 			made.bytes = max_of(made.bytes, found->verdict.made_bytes);
 		}
@@ -259,7 +261,7 @@ unsigned int process__made_keeps(const struct process *process, size_t m, struct
 		       : 0;
 }
 
-/* Reports why there are no frames of a runtime that has no image in the process. */
+/* Reports why a runtime without an image in the process has no frames. */
 static void report_elsewhere(struct tracker *tracker, struct process *process, int i)
 {
 	const struct runtime *runtime = tracker->opts.runtimes[i];
@@ -273,7 +275,7 @@ static void report_elsewhere(struct tracker *tracker, struct process *process, i
 	tracker__report_source(tracker, process, i, "", "none", why);
 }
 
-/* Is the file one that was attached or refused, or is there no room for more? */
+/* Returns true if the file was already attached or refused, or if no more copies fit. */
 static bool copy__is_known(const struct space *space, int i, uint64_t bias)
 {
 	for (uint32_t c = 0; c < space->n_copies; c++)
@@ -296,8 +298,8 @@ static bool has_first_code(const struct mapped *mapped)
 	return false;
 }
 
-/* Another file of a runtime that is walked in this process: attaches it as well or, where the
- * walker knows one only, reports that it is not walked. */
+/* Attaches another file of a runtime that is walked in this process. If the walker supports only
+ * one, reports that the other is not walked. */
 static void attach_copy(struct tracker *tracker, struct process *process, int i,
 			const struct mapped *mapped)
 {
@@ -334,8 +336,8 @@ static void attach_copy(struct tracker *tracker, struct process *process, int i,
 			       reason);
 }
 
-/* After runtime @i was decided on. Only what a walker walks has copies: probes and maps are found
- * by file. */
+/* Attaches the copies of runtime @i after its source is decided. Only walked runtimes have copies:
+ * probes and maps are found by file. */
 static void attach_copies(struct tracker *tracker, struct process *process, int i)
 {
 	const struct runtime *runtime = tracker->opts.runtimes[i];
@@ -354,7 +356,7 @@ static void attach_copies(struct tracker *tracker, struct process *process, int 
 	}
 }
 
-/* Returns true if an earlier file has reported the same one of the many that runtime @i stands for.
+/* Returns true if an earlier file has reported the same one of the many that runtime @i represents.
  */
 static bool is_named(const struct process *process, int i, const struct mapped *mapped)
 {
@@ -370,7 +372,7 @@ static bool is_named(const struct process *process, int i, const struct mapped *
 	return copy__is_known(process->space, i, mapped->bias);
 }
 
-/* After the first file of runtime @i, which stands for many, was attached: the others. */
+/* Attaches the other files of runtime @i, which represents many, after its first file. */
 static void attach_others(struct tracker *tracker, struct process *process, int i)
 {
 	for (size_t m = 0; m < process->n_mapped; m++) {

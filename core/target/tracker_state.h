@@ -4,9 +4,9 @@
 
 #include "core/target/tracker.h"
 
-/* The tracker from inside: its state, and what its files do for each other. tracker.c has the set
- * of processes, tracker_events.c and tracker_exits.c their lives, tracker_mappings.c what they map,
- * and tracker_runtimes.c where their runtimes' frames come from (tracker_runtimes.h). */
+/* Internal state of the tracker, and functions shared by its files. tracker.c has the set of
+ * processes, tracker_events.c and tracker_exits.c their lives, and tracker_mappings.c their
+ * mappings. tracker_runtimes.c has the sources of their runtimes' frames (tracker_runtimes.h). */
 
 struct cgroups;
 struct recent_mappings;
@@ -17,53 +17,54 @@ struct tracker {
 	struct runtime_set runtimes;
 	uint32_t last_serial;
 	uint32_t n_gone;     /* processes that have ended so far */
-	uint32_t n_unprobed; /* of these, those that had no probes of events yet */
+	uint32_t n_unprobed; /* ended processes without probes of events */
 	int targets_fd;
 	struct spaces *spaces;
 	struct cgroups *cgroups;
 	struct recent_mappings *recent;
 	struct code_sources *code_sources;
-	bool lost;	    /* since tracker__on_lost */
-	uint64_t parked_ns; /* when unused images were looked for */
+	bool lost;	    /* set by tracker__on_lost() */
+	uint64_t parked_ns; /* time of the last search for unused images */
 	struct process *processes;
-	struct process *gone; /* of these, by next_gone: the first to end is the first */
-	uint64_t unread;      /* as tracker__unread reports */
+	struct process *gone; /* ended processes, by next_gone: the first to end is the first */
+	uint64_t unread;      /* as tracker__unread() returns */
 	struct tracker_forbidden forbidden;
-	struct process *wanted; /* of these, by next_wanted */
-	bool any_pending;	/* a runtime may have asked to be tried again */
-	uint32_t traps;		/* as tracker__traps reports */
-	bool given_up;		/* since tracker__give_up_probes: none are attached any more */
+	struct process *wanted; /* processes that the user named, by next_wanted */
+	bool any_pending;	/* a runtime may be pending */
+	uint32_t traps;		/* as tracker__traps() returns */
+	bool given_up; /* set by tracker__give_up_probes(): no probes are attached any longer */
 	char why[RUNTIME_REASON_BYTES]; /* ... and its reason */
 };
 
-/* Is the process still there? */
+/* Returns true if the process is still alive. */
 bool tracker__lives(const struct tracker *tracker, const struct process *process);
 
-/* Sets what the kernel half does with samples of the process. */
+/* Sets the treatment of the process's samples by the kernel half. Returns 0 or a negative errno. */
 int tracker__publish(struct tracker *tracker, const struct process *process);
 
-/* The same when the kernel half has `before`, be it of another program. */
+/* As tracker__publish(), if the kernel half has @before, even of another program. */
 int tracker__publish_over(struct tracker *tracker, const struct process *process,
 			  const struct proc_rec *before);
 
-/* Forgets one that had this PID before. -ENOMEM. */
+/* Adds a process, and frees a former one with the same PID. Returns 0 or -ENOMEM. */
 int tracker__new_process(struct tracker *tracker, uint32_t pid, const struct procfs_info *info,
 			 struct process **ret);
 
-/* Where the process is: `id` as the kernel half tells, 0 where it did not. */
+/* Sets the cgroup of the process. @id is the kernel half's; 0: unknown. */
 void tracker__set_cgroup(struct tracker *tracker, struct process *process, uint64_t id);
 
-/* A child begins where its parent is; NULL: that is not known. */
+/* Sets the child's cgroup to that of its parent; NULL: unknown. */
 void tracker__share_cgroup(struct process *child, const struct process *parent);
 
-/* What it is called, as the kernel half tells. */
+/* Sets the name and the command line to those that the kernel half reported. */
 void tracker__take_command(struct procfs_info *info, const struct rec_program *rec);
 
-/* With a scope: it is not called as it should be. No more samples are taken of it. */
+/* With a scope: returns true if the process is refused because its name does not match or it is
+ * braid itself. No more samples of it are taken. */
 bool tracker__is_refused(struct tracker *tracker, const struct rec_program *rec);
 
-/* Whoever executed the same before had no runtime: what this maps will matter with its first
- * sample, if there is one. */
+/* Returns true if no process that executed the same image had a runtime. Its mappings are then read
+ * at its first sample, if there is one. */
 bool process__is_plain(const struct process *process);
 
 void tracker__count_unread(struct tracker *tracker, struct process *process);

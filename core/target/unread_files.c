@@ -12,7 +12,7 @@
 #include "core/base/privilege.h"
 #include "core/base/util.h"
 
-#define UNREAD_MAX 4096 /* what a target maps is without bounds */
+#define UNREAD_MAX 4096 /* limit, as a target may map any number */
 
 struct unread {
 	UT_hash_handle hh;
@@ -26,8 +26,8 @@ struct unread {
 };
 
 struct unread_files {
-	struct unread *by_key; /* in the order in which they were met */
-	uint32_t privileges;   /* one of which would have helped with the first; 0: none */
+	struct unread *by_key; /* in the order of insertion */
+	uint32_t privileges;   /* privileges any of which would help with the first file; 0: none */
 };
 
 struct unread_files *unread_files__new(void)
@@ -49,8 +49,9 @@ void unread_files__free(struct unread_files *files)
 	free(files);
 }
 
-/* Whoever may use its root directory finds all files but those that are deleted or hidden. `code`
- * is of the last way, by the name here. */
+/* Returns the privileges that the open needs. The process's root directory gives access to all
+ * files except deleted and hidden ones. @code is the error of the last attempt, by the path in
+ * braid's root. */
 static uint32_t privileges_for(uint32_t pid, int code)
 {
 	int fd;
@@ -72,7 +73,7 @@ void unread_files__add(struct unread_files *files, uint32_t pid,
 	struct unread *unread;
 
 	HASH_FIND(hh, files->by_key, &key, sizeof(key), unread);
-	if (unread || code == -EINVAL /* no regular file */ || code == -EINTR ||
+	if (unread || code == -EINVAL /* not a regular file */ || code == -EINTR ||
 	    HASH_COUNT(files->by_key) == UNREAD_MAX || procfs__info(pid, &info, NULL) ||
 	    state__has_ended(info.state))
 		return;
