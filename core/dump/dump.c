@@ -192,7 +192,7 @@ int dump__take_thread(struct dump *dump, struct dump_thread *thread, struct err 
 	uint32_t tid = thread->tid;
 	int code = dump__take(dump, tid, thread);
 
-	if (code == -ESRCH) { /* it has ended since the list was made */
+	if (code == -ESRCH) { /* it ended after the list was read */
 		thread->tid = 0;
 		return 0;
 	}

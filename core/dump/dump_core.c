@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A process that has left a core file: everything stands still, and all registers are known. */
+/* The process of a core file: all threads stand still, and all registers are available. */
 #include "core/dump/dump_state.h"
 
 #include <elf.h>
@@ -14,8 +14,8 @@
 
 #define PAGE 4096
 
-/* Does the page, in which a file is mapped from its start on, have another build-id than the file
- * has now? The note stands in the first page of whatever linkers make. */
+/* Returns true if @page, the first page of a mapped file, has another build-id than @file. Linkers
+ * put the note into the first page. */
 static bool is_other(const unsigned char *page, const struct elf_file *file)
 {
 	static const unsigned char head[] = {
@@ -38,7 +38,8 @@ static void note_file(struct dump_process *result, const struct mapped *mapped, 
 		 what);
 }
 
-/* What is there and no image is data, which gcore does not tell from code. */
+/* Returns true if the file exists. An existing file without an image is data, which gcore does not
+ * distinguish from code. */
 static bool is_there(const struct dump *dump, const struct mapped *mapped)
 {
 	const struct procfs_mapping mapping = { .start = mapped->start,
@@ -51,7 +52,7 @@ static bool is_there(const struct dump *dump, const struct mapped *mapped)
 	return there;
 }
 
-/* Files that were mapped, and are not there any more or not the same. */
+/* Notes mapped files that are missing or were replaced. */
 static void check_files(const struct dump *dump, struct dump_process *result)
 {
 	const struct process *process = dump->process;
@@ -64,7 +65,7 @@ static void check_files(const struct dump *dump, struct dump_process *result)
 			note_file(result, mapped,
 				  "is not there (--sysroot?): its frames have no "
 				  "names, and stacks may end at them");
-		else if (mapped->image && /* whose parts follow each other as in the file */
+		else if (mapped->image && /* with parts mapped in the file's order */
 			 !memory__read(dump->cached, mapped->start - mapped->offset, page, PAGE) &&
 			 is_other(page, mapped->image->file))
 			note_file(result, mapped,

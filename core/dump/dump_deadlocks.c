@@ -5,16 +5,16 @@
  * of the first reading is only a candidate: A waited for B when A was read, and B for A when B was
  * read, later. A candidate is proven by a second reading of its threads alone:
  *
- *   1. each thread waits (the first look)
+ *   1. each thread waits (the first check)
  *   2. each thread waits for the same lock, which has the same holder
- *   3. no thread has run since its first look (the last look)
+ *   3. no thread has run since its first check (the last check)
  *
- * All waits of 2 exist between the last of the first looks and the first of the last looks. That a
- * thread has not run since the first reading is not enough: its lock may have passed from the
+ * All waits of 2 exist between the last of the first checks and the first of the last checks. It is
+ * not enough that a thread has not run since the first reading. Its lock may have passed from the
  * thread of the circle to one outside, while the thread slept.
  *
- * Some waits end by the clock and begin again at once, some of them every 5 ms. So a second
- * reading that fails is repeated. What has changed by then replaces what was read first. */
+ * Some waits end by the clock and begin again at once, some of them every 5 ms. So a second reading
+ * that fails is repeated. Its changes replace the data of the first reading. */
 #include "core/dump/dump_state.h"
 
 #include <errno.h>
@@ -32,7 +32,8 @@ static struct dump_thread *find(const struct dump_process *process, uint32_t tid
 	return NULL;
 }
 
-/* A thread that ran while it was read is in no circle. */
+/* Returns true if the thread is blocked on a lock. A thread that ran while it was read is in no
+ * circle. */
 static bool waits(const struct dump_process *process, const struct dump_thread *thread)
 {
 	return thread->lock == LOCK_WAITED && (process->is_core || thread->look.tid);
@@ -55,7 +56,7 @@ static void mark_circle(struct dump_process *process, struct dump_thread *first)
 	}
 }
 
-/* Returns the number of threads in circles. */
+/* Marks the circles. Returns the number of threads in circles. */
 static size_t mark_circles(struct dump_process *process)
 {
 	size_t n = 0;
@@ -70,10 +71,11 @@ static size_t mark_circles(struct dump_process *process)
 /* --- the second reading --- */
 
 struct again {
-	/* The threads of circles as they are now; the others with their ids and stacks only. */
+	/* The threads of circles at the second reading; the others with their ids and stacks only.
+	 */
 	struct dump_process process;
-	struct thread_now *looks; /* the first ones; .tid 0: the thread does not wait */
-	bool *same;		  /* the thread is in a circle in which no wait has changed */
+	struct thread_now *looks; /* states at the first check; .tid 0: the thread does not wait */
+	bool *same;		  /* the thread is in a circle in which no wait changed */
 	bool *proven;
 };
 
@@ -125,8 +127,8 @@ static bool is_same(const struct dump_thread *a, const struct dump_thread *b)
 	       a->lock_address == b->lock_address && a->holder == b->holder;
 }
 
-/* Replaces what is known of the thread's wait. One that does not wait any more has no lock: its
- * frames are of the wait. */
+/* Replaces the thread's lock data. A thread that no longer waits has no lock, as its frames show
+ * the former wait. */
 static void replace_lock(struct dump_thread *to, const struct dump_thread *from)
 {
 	bool waited = from->lock == LOCK_WAITED;
@@ -137,8 +139,8 @@ static void replace_lock(struct dump_thread *to, const struct dump_thread *from)
 	to->holder = waited ? from->holder : 0;
 }
 
-/* Marks the circles of which no wait has changed as proven. Replaces the other waits, as far as
- * the second reading is of one instant. */
+/* Marks circles in which no wait changed as proven. Replaces the other waits, as far as the second
+ * reading shows one instant. */
 static void compare(const struct dump *dump, struct dump_process *process, struct again *again)
 {
 	for (size_t i = 0; i < process->n_threads; i++)
@@ -172,7 +174,7 @@ static bool has_candidates(const struct dump_process *process, const struct agai
 	return false;
 }
 
-/* Drops what could not be proven: the threads may not wait any more for that holder. */
+/* Drops unproven circles: the threads may no longer wait for those holders. */
 static void drop_candidates(struct dump_process *process, const struct again *again)
 {
 	for (size_t i = 0; i < process->n_threads; i++)

@@ -39,7 +39,8 @@ void dump_thread__clear(struct dump_thread *thread)
 	}
 }
 
-/* "[<0>] futex_wait_queue+0x63/0x90" or "... [module]": the name alone. */
+/* Adds the frames of /proc/PID/task/TID/stack by name only. Lines are "[<0>]
+ * futex_wait_queue+0x63/0x90", or "... [module]". */
 int dump_thread__add_kernel(struct dump_thread *thread, const char *text)
 {
 	const char *line, *end;
@@ -61,7 +62,7 @@ int dump_thread__add_kernel(struct dump_thread *thread, const char *text)
 	return code;
 }
 
-/* Sets the file of the thread's last frame. 0 or -ENOMEM */
+/* Sets the file of the thread's last frame. Returns 0 or -ENOMEM. */
 static int add_image(struct dump_thread *thread, const struct profile *profile, uint32_t image)
 {
 	struct dump_frame *frame = &thread->frames[thread->n_frames - 1];
@@ -70,7 +71,7 @@ static int add_image(struct dump_thread *thread, const struct profile *profile, 
 	return frame->image ? 0 : -ENOMEM;
 }
 
-/* From the node to the root, innermost first. */
+/* Adds the frames from the node to the root, innermost first. */
 static int add_stack(struct dump_thread *thread, const struct profile *profile, const int *kinds,
 		     uint32_t node)
 {
@@ -88,7 +89,8 @@ static int add_stack(struct dump_thread *thread, const struct profile *profile, 
 	return code;
 }
 
-/* A profile numbers the kinds that it shows as they come. */
+/* Maps the kinds of a profile, which are numbered in the order of their appearance, to those of a
+ * dump. */
 static void map_kinds(const struct dump *dump, const struct profile *profile, int ret[KINDS_MAX])
 {
 	for (int i = 0; i < KINDS_MAX; i++) {
@@ -101,7 +103,7 @@ static void map_kinds(const struct dump *dump, const struct profile *profile, in
 	}
 }
 
-/* By thread id, the node where the stack of its only sample ends. */
+/* Maps thread ids to the node where the stack of the thread's only sample ends. */
 static int index_nodes(const struct profile *profile, struct u64map *ret)
 {
 	int code = 0;
@@ -136,7 +138,7 @@ int dump__add_frames(struct dump *dump, struct live_profile *live, bool tasks, s
 	int kinds[KINDS_MAX], code;
 
 	code = live_profile__get(live, &filter, &profile, NULL, err);
-	if (code == -ENOENT || code == -EINVAL) /* there are no samples */
+	if (code == -ENOENT || code == -EINVAL) /* no samples */
 		return 0;
 	if (code)
 		return code;
@@ -175,7 +177,7 @@ static bool has_image(const void *ctx, const char *pattern)
 	return false;
 }
 
-/* A thread that waits for a lock has work. */
+/* Returns true if the thread is idle. A thread that waits for a lock has work. */
 static bool is_idle(const struct dump *dump, const struct dump_thread *thread)
 {
 	const struct idle_rule *rules[RUNTIMES_MAX + 1] = {};

@@ -9,8 +9,8 @@
 #include "core/base/util.h"
 
 /* glibc's pthread_mutex_t on x86-64 (sysdeps/x86/nptl/bits/struct_mutex.h): lock, count, owner,
- * nusers, kind. Who waits in pthread_mutex_lock has set the lock to 2 and waits for it to change;
- * no other lock of glibc's has the id of a thread there. */
+ * nusers, kind. A waiter in pthread_mutex_lock sets the lock to 2 and waits for a change. No other
+ * lock of glibc has the id of a thread at that place. */
 struct mutex {
 	int32_t lock;
 	uint32_t count;
@@ -19,7 +19,7 @@ struct mutex {
 	int32_t kind;
 };
 #define MUTEX_WAITED 2
-#define MUTEX_KINDS  0x3ff /* all bits that there are (nptl/pthreadP.h) */
+#define MUTEX_KINDS  0x3ff /* all defined bits (nptl/pthreadP.h) */
 
 static const struct dump_thread *find(const struct dump_process *process, uint32_t tid)
 {
@@ -53,8 +53,9 @@ void dump__see_mutex(const struct dump *dump, struct dump_thread *thread)
 	thread->holder = mutex.owner;
 }
 
-/* What lies behind a stack's outermost frame may be another's: the nearest above whose innermost
- * frame the address is. 0: none. */
+/* Returns the thread on whose stack @at is; 0: none. Memory beyond a stack's outermost frame may
+ * belong to another stack, so the nearest stack whose innermost frame is at or below @at is used.
+ */
 static uint32_t on_whose_stack(const struct dump_process *process, uint64_t at)
 {
 	const struct dump_thread *best = NULL;
@@ -99,7 +100,7 @@ static uint32_t find_holder(const struct dump *dump, const struct dump_process *
 				  : 0;
 }
 
-/* What the runtime may know of the thread that has not been told yet. */
+/* Returns the query to the runtime: the data of the thread that is still missing. */
 static struct runtime_waiter waiter_of(const struct dump_thread *thread,
 				       const struct runtime *runtime)
 {
@@ -112,7 +113,7 @@ static struct runtime_waiter waiter_of(const struct dump_thread *thread,
 	return waiter;
 }
 
-/* Returns true if the thread waits where it waited when it was read. It may have run since. */
+/* Returns true if the thread waits at the same place as when it was read. It may have run since. */
 static bool waits_there(const struct dump *dump, const struct dump_thread *thread,
 			struct thread_now *ret)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Threads that cannot be read from outside without a stop: those that run, and those that wait
- * where the stack cannot be walked without the callee-saved registers. Who may load the kernel half
- * needs no stop for them. A session samples the process by the clock, fast, until each thread that
- * runs has been seen once; the registers of threads that wait come from an iterator over tasks.
- * Neither sends a signal or wakes a thread, so that no system call ends early. */
+/* Threads that cannot be read from outside without a stop: running ones, and waiting ones whose
+ * stack cannot be walked without the callee-saved registers. With the privilege to load the kernel
+ * half, they need no stop. A session samples the process by the clock, at a high rate, until each
+ * running thread has a sample. The registers of waiting threads come from an iterator over tasks.
+ * Neither sends a signal or wakes a thread, so no system call ends early. */
 #include "core/dump/dump_state.h"
 
 #include <errno.h>
@@ -16,10 +16,10 @@
 #define FREQUENCY_HZ 997
 #define WAIT_US	     2000
 
-/* A thread that runs gets a CPU within some milliseconds, unless the machine is overloaded. */
+/* A running thread gets a CPU within some milliseconds, unless the machine is overloaded. */
 #define SAMPLER_NS (2 * NSEC_PER_SEC)
 
-/* So many stacks of a thread that are cut are not taken, as the next may be complete. */
+/* Truncated stacks of a thread that are rejected, as the next one may be complete. */
 #define CUT_MAX 8
 
 struct sampler {
@@ -27,13 +27,13 @@ struct sampler {
 	struct session *session;
 	struct live_profile *live;
 	struct waiting_lister *lister; /* NULL: not needed yet */
-	struct still_thread *listed;   /* of this round; NULL: not needed yet */
+	struct still_thread *listed;   /* threads of this round; NULL: not needed yet */
 	size_t n_listed;
 	unsigned *n_cut; /* by index of the thread */
 	int code;
 };
 
-/* --- threads that run --- */
+/* --- running threads --- */
 
 static struct dump_thread *find_pending(const struct dump *dump, uint32_t tid)
 {
@@ -46,7 +46,7 @@ static struct dump_thread *find_pending(const struct dump *dump, uint32_t tid)
 	return NULL;
 }
 
-/* Returns true if the sample is taken for the thread. */
+/* Returns true if the sample is accepted for the thread. */
 static bool take_sample(struct sampler *sampler, struct dump_thread *thread,
 			const struct rec_sample *sample, size_t size)
 {
@@ -68,7 +68,7 @@ static bool take_sample(struct sampler *sampler, struct dump_thread *thread,
 	return true;
 }
 
-/* Lets one sample of each pending thread through, and all records that are no samples. */
+/* Accepts one sample of each pending thread, and all records that are not samples. */
 static bool filter(void *ctx, const void *data, size_t size)
 {
 	struct sampler *sampler = ctx;
@@ -83,7 +83,7 @@ static bool filter(void *ctx, const void *data, size_t size)
 	return thread && take_sample(sampler, thread, sample, size);
 }
 
-/* --- threads that wait --- */
+/* --- waiting threads --- */
 
 static int list(struct sampler *sampler, struct err *err)
 {
@@ -107,7 +107,8 @@ static const struct still_thread *find_listed(const struct sampler *sampler, uin
 	return NULL;
 }
 
-/* The thread's own registers, which are true if it has not run since `now` was read. */
+/* Reads the thread with its own registers, which are valid if it has not run since @now was read.
+ */
 static int take_listed(struct sampler *sampler, const struct thread_now *now,
 		       struct dump_thread *thread)
 {
@@ -162,7 +163,7 @@ static int look_at(struct sampler *sampler, struct dump_thread *thread, struct e
 	return dump__route(dump, err);
 }
 
-/* --- all of them --- */
+/* --- all threads --- */
 
 static int open_sampler(struct sampler *sampler, struct err *err)
 {
@@ -215,7 +216,7 @@ static int run(struct sampler *sampler, struct err *err)
 	return code;
 }
 
-/* From memory alone. */
+/* Reads the remaining threads from memory alone. */
 static int take_rest(struct dump *dump, struct err *err)
 {
 	struct dump_process *result = dump->result;

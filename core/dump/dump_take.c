@@ -8,13 +8,13 @@
  *   registers     thread is stopped, if the program cannot notice the stop (restart.h); else the
  *   are needed    stack is cut.
  *   runs          The kernel half samples it. Without the privilege for that the thread is stopped,
- *                 after one more look: it may have begun to wait.
+ *                 after one more check: it may have begun to wait.
  *
  * A stop is invisible to a thread in user mode. In a system call it acts like a signal without a
- * handler, so that some calls return EINTR, or a part of what was asked for. With the kernel half
- * no thread is ever stopped. Without it one gap is left: a thread may begin a call between the last
- * look and the stop. thread_stop.c repairs EINTR of such a call; a transfer that was cut short
- * cannot be repaired. */
+ * handler, so that some calls return EINTR or a partial result. With the kernel half no thread is
+ * ever stopped. Without it one gap is left: a thread may begin a call between the last check and
+ * the stop. thread_stop.c repairs EINTR of such a call; a transfer that was cut short cannot be
+ * repaired. */
 #include "core/dump/dump_state.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@
 #include "core/target/restart.h"
 #include "core/target/thread_stop.h"
 
-/* --- may it be stopped? --- */
+/* --- conditions of a stop --- */
 
 static bool is_writable(void *ctx, uint64_t address, size_t size)
 {
@@ -77,8 +77,7 @@ static uint32_t type_of(const struct dump_record *record)
 	return (uint32_t)record->data[0]; /* little-endian: the first half of the word */
 }
 
-/* A sample that was not good enough; what came with it of code objects stays, as they are told of
- * once. */
+/* Drops a rejected sample. Records of code objects stay, as they are sent only once. */
 void dump__drop_samples(struct dump *dump)
 {
 	struct dump_record **at = &dump->records, *record;
@@ -111,7 +110,7 @@ int dump__route(struct dump *dump, struct err *err)
 
 #define READ_MAX 64 /* blocks of machine code that are read for one thread */
 
-/* Takes the first record that says that a rule is made later; NULL: there is none. */
+/* Removes and returns the first record that announces a deferred rule; NULL: there is none. */
 static struct dump_record *take_later(struct dump *dump)
 {
 	struct dump_record **at = &dump->records, *record;
@@ -126,8 +125,8 @@ static struct dump_record *take_later(struct dump *dump)
 	return record;
 }
 
-/* Makes the rule that cuts the sample. Returns 1 if the sample is worth to be taken again, 0, or
- * a negative errno. */
+/* Makes the deferred rule that cuts the sample. Returns 1 if the sample should be taken again, 0,
+ * or a negative errno. */
 static int read_code(struct dump *dump)
 {
 	struct dump_record *record =
@@ -176,11 +175,11 @@ bool dump__is_whole(const struct dump *dump)
 	       !(dump->sample.flags & SAMPLE_RUNTIME_BROKEN);
 }
 
-/* --- as it stands --- */
+/* --- without a stop --- */
 
 static const uint64_t no_kernel_frames[1];
 
-/* As /proc tells of it. */
+/* Returns the thread as /proc shows it. */
 struct host_thread dump__as_it_stands(const struct dump *dump, const struct thread_now *now)
 {
 	struct host_thread thread = { .tgid = dump->process->pid,
@@ -202,7 +201,7 @@ struct host_thread dump__as_it_stands(const struct dump *dump, const struct thre
 	return thread;
 }
 
-/* What the walker of the innermost runtime with a lock calls it. */
+/* Returns the name of the lock of the innermost runtime that has one, or NULL. */
 static const char *lock_name(const struct dump *dump)
 {
 	for (int i = 0; i < dump->sample.n_sections; i++)
@@ -214,7 +213,7 @@ static const char *lock_name(const struct dump *dump)
 	return NULL;
 }
 
-/* The last sample's record; NULL: there is none. */
+/* Returns the last sample's record, or NULL. */
 static struct rec_sample *last_sample(const struct dump *dump)
 {
 	for (struct dump_record *at = dump->records; at; at = at->next)
@@ -223,7 +222,8 @@ static struct rec_sample *last_sample(const struct dump *dump)
 	return NULL;
 }
 
-/* From the innermost frame's stack pointer, or near it, to the outermost frame's. */
+/* Finds the range of the stack, from about the innermost frame's stack pointer to the outermost
+ * frame's. */
 static void find_stack(const struct dump *dump, struct dump_thread *ret)
 {
 	const struct rec_sample *rec = last_sample(dump);
@@ -243,7 +243,8 @@ void dump__describe(const struct dump *dump, struct dump_thread *ret)
 		find_stack(dump, ret);
 	ret->lock = dump->sampled ? dump->sample.condition.lock : LOCK_UNKNOWN;
 	ret->holder = ret->lock == LOCK_WAITED ? dump->sample.peer : 0;
-	/* Of interpreters' locks the walkers tell no address: that is the futex's. */
+	/* Walkers report no address for interpreters' locks; `object` is then the futex's address.
+	 */
 	ret->lock_address = ret->lock == LOCK_WAITED && dump->sample.object != ret->args[0]
 				    ? dump->sample.object
 				    : 0;
@@ -265,7 +266,7 @@ void dump__note_look(struct dump_thread *thread, const struct thread_now *now,
 	memcpy(thread->regs, from->regs, sizeof(thread->regs));
 }
 
-/* The thread ran while it was read: its locks may be of several instants. */
+/* Drops the locks of a thread that ran during the reading, as they may mix several instants. */
 static void forget_locks(struct dump_thread *ret)
 {
 	ret->lock = LOCK_UNKNOWN;
@@ -274,7 +275,7 @@ static void forget_locks(struct dump_thread *ret)
 	ret->holder = 0;
 }
 
-/* `ret_still`: it did not run meanwhile, so that this is true. */
+/* Reads a waiting thread. *@ret_still: it did not run meanwhile, so the data is valid. */
 static int take_still(struct dump *dump, const struct thread_now *now, struct dump_thread *ret,
 		      bool *ret_still)
 {
@@ -324,7 +325,7 @@ int dump__take_again(struct dump *dump, const struct dump_thread *thread,
 	return code;
 }
 
-/* --- stopped --- */
+/* --- stopped threads --- */
 
 static int take_held(struct dump *dump, const struct thread_now *now, struct dump_thread *ret)
 {
@@ -352,7 +353,7 @@ static int take_held(struct dump *dump, const struct thread_now *now, struct dum
 		ret->args[0] = held.regs[UNWIND_REG_RDI];
 		ret->args[1] = held.regs[UNWIND_REG_RSI];
 		ret->args[2] = held.regs[UNWIND_REG_RDX];
-	} else { /* what was read before is over */
+	} else { /* the earlier data is stale */
 		dump_thread__clear(ret);
 		ret->state = 'R';
 		ret->call = THREAD_NO_CALL;
@@ -362,7 +363,7 @@ static int take_held(struct dump *dump, const struct thread_now *now, struct dum
 	return 0;
 }
 
-/* --- all of it --- */
+/* --- all threads --- */
 
 void dump__keep_runtimes(struct dump *dump, uint32_t tid)
 {
@@ -397,7 +398,7 @@ static uint64_t hash_of(const struct dump *dump)
 
 #define READS_MAX 10
 
-/* One that runs, and is not to be stopped: read until it comes out the same twice. */
+/* Reads a running thread without a stop, until two results are equal. */
 int dump__take_running(struct dump *dump, const struct thread_now *now, struct dump_thread *ret)
 {
 	struct host_thread thread = dump__as_it_stands(dump, now);
@@ -418,7 +419,7 @@ int dump__take_running(struct dump *dump, const struct thread_now *now, struct d
 		code = dump__sample(dump, &thread, dump->cached);
 		if (code)
 			return code;
-		/* Where it is in native code nobody knows. */
+		/* Its place in native code is unknown. */
 		dump__keep_runtimes(dump, now->tid);
 		hash = hash_of(dump);
 		ret->way = i && hash == before ? DUMP_TWICE : DUMP_RUNNING;
@@ -429,7 +430,7 @@ int dump__take_running(struct dump *dump, const struct thread_now *now, struct d
 	return code;
 }
 
-/* Stops the thread, if it still does what it did when it was last looked at. */
+/* Stops the thread and reads it, if its state still permits a stop. */
 static int take_stopped(struct dump *dump, struct thread_now *now, struct dump_thread *ret)
 {
 	int code;
@@ -448,7 +449,8 @@ static int take_stopped(struct dump *dump, struct thread_now *now, struct dump_t
 
 #define TRIES 3
 
-/* `ret_still`: what was read of the thread is true, though perhaps not all of its stack. */
+/* Reads a waiting thread, with several attempts. *@ret_still: the data is valid, though its stack
+ * may be incomplete. */
 static int take_waiting(struct dump *dump, struct thread_now *now, struct dump_thread *ret,
 			bool *ret_still)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tasks, which wait outside of any thread: their frames are walked as those of a thread, in a
- * memory in which that runs them. */
+/* Tasks that wait outside of any thread. Their frames are walked like those of a thread, in a
+ * patched memory in which a thread runs them. */
 #include "core/dump/dump_state.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "bpf/host/programs.h"
 #include "core/base/util.h"
 
-/* Ids that no thread has (PID_MAX_LIMIT, include/linux/threads.h). */
+/* First of the ids that no thread has (PID_MAX_LIMIT, include/linux/threads.h). */
 #define FIRST_ID (1U << 30)
 
 struct taking {
@@ -21,7 +21,7 @@ struct taking {
 	struct err *err;
 };
 
-/* An entry for it, with all but its frames. NULL: out of memory. */
+/* Adds an entry for the task with all data except frames. NULL: out of memory. */
 static struct dump_thread *add_task(const struct taking *taking, const struct runtime_task *task)
 {
 	struct dump_process *result = taking->dump->result;
@@ -70,7 +70,7 @@ static int on_task(void *ctx, const struct runtime_task *task)
 	return dump__route(dump, taking->err);
 }
 
-/* Those that belong to no thread last. */
+/* Compares tasks by thread and name. Those without a thread are last. */
 static int by_name(const void *a, const void *b)
 {
 	const struct dump_thread *x = a, *y = b;
