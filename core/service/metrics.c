@@ -14,13 +14,13 @@
 #include "core/base/util.h"
 #include "core/service/metrics_socket.h"
 
-/* What a file of braid's begins with. */
+/* First line of a file of braid's metrics. */
 #define FIRST_LINE "# HELP braid_samples "
 
 struct metrics {
 	char *file;		       /* NULL: a socket */
 	struct metrics_socket *socket; /* NULL: a file */
-	bool fails;		       /* the file could not be written the last time */
+	bool fails;		       /* the last write of the file failed */
 };
 
 /* --- the text: https://github.com/prometheus/OpenMetrics, version 1.0 --- */
@@ -42,7 +42,7 @@ static void gauge(FILE *out, const char *name, const char *help, uint64_t value)
 	fprintf(out, "%s %" PRIu64 "\n", name, value);
 }
 
-/* As the value of a label. */
+/* Writes the text as the value of a label. */
 static void put_label(FILE *out, const char *text)
 {
 	for (; *text; text++) {
@@ -132,7 +132,7 @@ char *metrics__text(const struct metrics_values *values)
 
 /* --- a file --- */
 
-/* Is what is there, if anything, one that braid has written? */
+/* Returns 0 if the file does not exist, is empty, or was written by braid. */
 static int check_file(const char *path, struct err *err)
 {
 	char begin[sizeof(FIRST_LINE)] = "";
@@ -152,7 +152,8 @@ static int check_file(const char *path, struct err *err)
 	return 0;
 }
 
-/* Whoever collects metrics is another user, and there is nothing in them of what is profiled. */
+/* Writes the file for all users to read: collectors of metrics run as other users, and the text
+ * contains no data of the profiled processes. */
 static int write_file(const char *path, const char *text)
 {
 	struct file_beside file;
@@ -172,7 +173,7 @@ static int write_file(const char *path, const char *text)
 
 /* --- both --- */
 
-/* All that there is before the first time, so that a place that cannot be written is known. */
+/* Publishes initial values, so that an unwritable place is detected at once. */
 static int begin(struct metrics *metrics, struct err *err)
 {
 	char *text = metrics__text(&(struct metrics_values) {});

@@ -21,27 +21,27 @@
 #include "core/base/privilege.h"
 #include "core/base/util.h"
 
-#define REQUEST_BYTES 8192 /* with all headers */
-#define WAIT_MS	      1000 /* for the whole request, and again for taking the answer */
+#define REQUEST_BYTES 8192 /* including all headers */
+#define WAIT_MS	      1000 /* for the whole request, and again for sending the answer */
 #define BACKLOG	      8
 #define FOREVER	      UINT64_MAX
 #define NAME_BYTES    32
-#define LOCK_TRIES    100 /* a second */
+#define LOCK_TRIES    100 /* 1 s in total */
 #define LOCK_TRY_US   10000
 
 struct metrics_socket {
 	struct sockaddr_un address;
-	struct stat made; /* the socket in its directory */
+	struct stat made; /* the socket's file in its directory */
 	int fd, stop_fd;
 	pthread_t thread;
 	bool runs;
 	pthread_mutex_t lock;
-	char *text; /* under the lock */
+	char *text; /* protected by `lock` */
 };
 
 /* --- one reader --- */
 
-/* False: not readable or writable in time, or the end has come. */
+/* Waits for @events. Returns false at @end_ns or at the end of the thread. */
 static bool wait_for(const struct metrics_socket *metrics, int fd, short events, uint64_t end_ns)
 {
 	struct pollfd polled[] = { { .fd = fd, .events = events },
@@ -54,7 +54,7 @@ static bool wait_for(const struct metrics_socket *metrics, int fd, short events,
 	       polled[0].revents;
 }
 
-/* Up to the empty line. NULL: none came in time. */
+/* Reads a request up to the empty line. NULL: it did not arrive in time. */
 static const char *read_request(const struct metrics_socket *metrics, int fd,
 				char buf[REQUEST_BYTES])
 {
@@ -88,7 +88,8 @@ static void send_all(const struct metrics_socket *metrics, int fd, const char *t
 	}
 }
 
-/* The text as it is now, or what is wrong with the request. Owned; NULL: out of memory. */
+/* Returns the answer with the present text, or an error for a bad request. Owned by the caller;
+ * NULL: out of memory. */
 static char *answer(struct metrics_socket *metrics, const char *request)
 {
 	bool get = request && !strncmp(request, "GET ", 4);
@@ -140,7 +141,7 @@ static void *run(void *arg)
 
 /* --- the socket --- */
 
-/* Nobody listens to it, and it is the user's own. */
+/* Returns true if the socket is the user's own and no process listens to it. */
 static bool is_dead(const struct sockaddr_un *address)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -155,8 +156,8 @@ static bool is_dead(const struct sockaddr_un *address)
 	return dead;
 }
 
-/* Binds the socket to a name that nobody else uses, in the directory @dir_fd, which keeps the path
- * short. The mode of the socket's file is that of the descriptor. */
+/* Binds the socket to an unused name in the directory @dir_fd, so that the path stays short. The
+ * mode of the socket's file is that of the descriptor. */
 static int bind_beside(struct metrics_socket *metrics, int dir_fd, char name[NAME_BYTES])
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -172,8 +173,8 @@ static int bind_beside(struct metrics_socket *metrics, int dir_fd, char name[NAM
 	return bind(metrics->fd, (const struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
 }
 
-/* Returns a descriptor that holds the lock of the directory, or a negative errno: another user may
- * hold it for any time. */
+/* Returns a descriptor that holds the lock of the directory, or a negative errno. Another user may
+ * hold the lock for any time. */
 static int lock_directory(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), tries = LOCK_TRIES;
@@ -190,8 +191,9 @@ static int lock_directory(const char *dir)
 	return fd;
 }
 
-/* Replaces a socket that is dead. Of several that start at once, one does so at a time: else each
- * may find the old socket dead, and the last one takes the name from one that listens. */
+/* Replaces a dead socket under the lock of the directory. Without the lock, each of several new
+ * processes may find the old socket dead. The last one would then take the name from one that
+ * already listens. */
 static int replace_dead(const struct metrics_socket *metrics, const char *dir, int dir_fd,
 			const char *name, const char *own_name)
 {
@@ -210,7 +212,8 @@ static int replace_dead(const struct metrics_socket *metrics, const char *dir, i
 	return ret;
 }
 
-/* The socket listens before it gets its name: else another process may find it dead. */
+/* Creates the socket. It listens before it gets its name, as another process might otherwise find
+ * it dead. */
 static int listen_there(struct metrics_socket *metrics)
 {
 	char dir[sizeof(metrics->address.sun_path) + 2], name[NAME_BYTES] = "";
@@ -240,7 +243,7 @@ static int listen_there(struct metrics_socket *metrics)
 	return ret;
 }
 
-/* Signals are for the thread that waits for them. */
+/* Starts the thread with all signals blocked: they are for the thread that waits for them. */
 static int start(struct metrics_socket *metrics)
 {
 	sigset_t all, before;

@@ -27,17 +27,17 @@ struct recording_dir_file {
 struct recording_dir {
 	struct recording_dir_opts opts;
 	struct recording_dir_stats stats;
-	int fd, mark_fd; /* of the directory; of the file that says whose it is, locked */
-	struct recording_dir_file *files; /* finished ones, the oldest first */
+	int fd, mark_fd;		  /* the directory; its mark file, locked */
+	struct recording_dir_file *files; /* finished recordings, the oldest first */
 	size_t n_files, cap_files;
-	struct recording_name newest; /* that was given */
+	struct recording_name newest; /* newest name in use */
 	bool has_newest;
-	bool told_keeps_none; /* there is room for none */
+	bool told_keeps_none; /* the user was notified that no finished recording fits */
 
-	/* --- the one that is being written --- */
+	/* --- the unfinished recording --- */
 	struct recording *recording; /* NULL: none */
 	struct recording_name writing_name;
-	char *writing; /* its path */
+	char *writing; /* path of the recording */
 };
 
 static int64_t now_s(void)
@@ -74,7 +74,7 @@ const struct recording_dir_stats *recording_dir__stats(const struct recording_di
 	return &dir->stats;
 }
 
-/* --- what goes --- */
+/* --- removal --- */
 
 static bool recording_dir__is_file(const struct recording_dir *dir, const char *name)
 {
@@ -83,8 +83,8 @@ static bool recording_dir__is_file(const struct recording_dir *dir, const char *
 	return !fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
 }
 
-/* The oldest one. -ENOENT: there is none. What somebody else has removed, or replaced by what is no
- * file, is none of braid's any more. */
+/* Removes the oldest recording. Returns -ENOENT if there is none. If another user removed it, or
+ * replaced it by something else than a file, only its entry is removed. */
 static int drop(struct recording_dir *dir, struct err *err)
 {
 	char text[RECORDING_NAME_BYTES];
@@ -101,7 +101,8 @@ static int drop(struct recording_dir *dir, struct err *err)
 	return 0;
 }
 
-/* Returns true if RLIMIT_FSIZE may be the cause: then removing old recordings does not help. */
+/* Returns true if RLIMIT_FSIZE may be the cause. The removal of old recordings does not help then.
+ */
 static bool is_about_the_file(const struct recording_dir *dir)
 {
 	struct rlimit limit;
@@ -110,7 +111,8 @@ static bool is_about_the_file(const struct recording_dir *dir)
 	       dir->stats.bytes_now >= limit.rlim_cur / 2;
 }
 
-/* After -ENOSPC: 0 if there may be room now, else -ENOSPC with the sentence of before. */
+/* Makes space after -ENOSPC. Returns 0 if there may be space now, else -ENOSPC, which leaves the
+ * former message. */
 static int make_room(struct recording_dir *dir)
 {
 	char text[RECORDING_NAME_BYTES];
@@ -240,7 +242,7 @@ int recording_dir__finish(struct recording_dir *dir, struct err *err)
 	closed = recording__close(dir->recording, code ? NULL : err);
 	dir->recording = NULL;
 	code = code ? code : closed;
-	/* Also of one that could not be written to its end: it has what was committed. */
+	/* Includes a recording that could not be written completely: it has all committed data. */
 	closed = recording_dir__rename(dir, &dir->writing_name, code ? NULL : err);
 	dir->stats.bytes_now = 0;
 	dir->stats.finished += !closed;
@@ -279,8 +281,8 @@ void recording_dir__discard(struct recording_dir *dir)
 	dir->recording = NULL;
 }
 
-/* --- taking a directory: whether it is braid's, whether another braid fills it, and the files that
- * a killed braid left in it --- */
+/* --- opening a directory: checks its owner and its lock, and finishes files of a killed recorder
+ * --- */
 
 #define MARK	  ".braid-directory"
 #define MARK_TEXT "braid fills this directory with recordings, and removes the oldest ones.\n"
@@ -292,7 +294,8 @@ static int failed(const struct recording_dir *dir, const char *what, struct err 
 	return err__set(err, code, "cannot %s %s: %s", what, dir->opts.path, strerror(-code));
 }
 
-/* A link that another user may have put there could lead into any of the caller's directories. */
+/* Checks that the path has no link of another user, which could lead into any of the caller's
+ * directories. */
 static int check_link(const struct recording_dir *dir, struct err *err)
 {
 	char *path = strdup(dir->opts.path), *end;
@@ -347,8 +350,8 @@ static int open_dir(struct recording_dir *dir, struct err *err)
 
 /* --- the mark --- */
 
-/* Its first entry that is not the mark or one of the two that all have; NULL: there is none.
- * Owned by the caller. */
+/* Returns the first entry except ".", ".." and the mark; NULL: there is none. Owned by the caller.
+ */
 static char *find_entry(const struct recording_dir *dir)
 {
 	DIR *stream = opendir(dir->opts.path);
@@ -364,7 +367,7 @@ static char *find_entry(const struct recording_dir *dir)
 	return found;
 }
 
-/* Of a mark that is there already, or of one that is made in an empty directory. */
+/* Opens the mark, or creates it in an empty directory. */
 static int open_mark(struct recording_dir *dir, struct err *err)
 {
 	const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
@@ -385,7 +388,7 @@ static int open_mark(struct recording_dir *dir, struct err *err)
 	if (other)
 		return -EEXIST;
 	dir->mark_fd = openat(dir->fd, MARK, flags | O_CREAT | O_EXCL, 0600);
-	/* On a full disk it stays empty, and is as good. */
+	/* On a full disk the mark is empty, which is sufficient. */
 	if (dir->mark_fd < 0 || (write(dir->mark_fd, MARK_TEXT, size) < size && errno != ENOSPC))
 		return failed(dir, "write into", err);
 	sudo_user__give(dir->mark_fd);
@@ -406,9 +409,10 @@ static int lock(const struct recording_dir *dir, struct err *err)
 	return failed(dir, "lock", err);
 }
 
-/* --- what is there --- */
+/* --- present files --- */
 
-/* A recording on its way to its place, or its journal, of a recorder that was killed just then. */
+/* Returns true for a temporary recording, or its journal, of a recorder that was killed before the
+ * rename. */
 static bool is_stray(const struct recording_dir *dir, const char *name)
 {
 	static const char prefix[] = ".braid-";
@@ -436,8 +440,9 @@ static void remove_stray(const struct recording_dir *dir, const char *name)
 	free(path);
 }
 
-/* SQLite restores what the recorder was changing when it was killed. What cannot be read gets its
- * name, too: readers will say so, and it goes when it is the oldest one. */
+/* Finishes a recording of a killed recorder. SQLite undoes an incomplete change. An unreadable
+ * recording gets its final name, too: readers will report the damage, and it is removed when it is
+ * the oldest. */
 static int finish_left(struct recording_dir *dir, const struct recording_name *name,
 		       struct err *err)
 {
@@ -458,7 +463,7 @@ static int finish_left(struct recording_dir *dir, const struct recording_name *n
 		sqlite3_close(db);
 	fd = open(journal, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (!code && fd >= 0 && recording_file__is_journal(fd))
-		unlink(journal); /* of nothing any more */
+		unlink(journal); /* a journal without a recording to restore */
 	close_fd(&fd);
 	recording_dir__note(dir, "%s was left by a braid that was killed: %s", text,
 			    code ? why.text : "it has all that was committed");
