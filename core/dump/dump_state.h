@@ -136,7 +136,8 @@ void dump_thread__clear(struct dump_thread *thread); /* removes all frames */
 /* Adds the frames of /proc/PID/task/TID/stack in @text. */
 int dump_thread__add_kernel(struct dump_thread *thread, const char *text);
 
-/* Checks whether the thread, which must stand still, waits for a lock of the C library. */
+/* Sets the lock data of a thread that waits for a lock of the C library. The thread must stand
+ * still. */
 void dump__see_mutex(const struct dump *dump, struct dump_thread *thread);
 
 /* Returns the id of the thread whose id in its own PID namespace is @tid; 0: there is none. */

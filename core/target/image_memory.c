@@ -37,8 +37,8 @@ static uint64_t program_headers(uint32_t pid)
 	return found;
 }
 
-/* Returns the start of the nearest mapping below of the same file from offset 0; 0: there is none.
- */
+/* Returns the start of the nearest mapping of the same file from offset 0, at or below @mapping; 0:
+ * there is none. */
 static uint64_t file_start(const struct procfs_mappings *mappings,
 			   const struct procfs_mapping *mapping)
 {
