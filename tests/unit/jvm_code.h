@@ -2,7 +2,7 @@
 #ifndef BRAID_TESTS_UNIT_JVM_CODE_H
 #define BRAID_TESTS_UNIT_JVM_CODE_H
 
-/* A made-up code cache of HotSpot's, with compiled methods, stubs and their stack. */
+/* A made-up code cache of HotSpot, with compiled methods, stubs and their stack. */
 
 #include "core/base/util.h"
 #include "tests/tap.h"
@@ -11,16 +11,16 @@
 
 #include "bpf/jvm_unwind.bpf.c"
 
-#define HEAP	       0x500000ULL /* where made_up.h maps JIT code; its first page is its segment 0 */
+#define HEAP	       0x500000ULL /* JIT code of made_up.h; its first page is segment 0 */
 #define HEAP_BYTES     0x40000
 #define SEGMENT_LOG2   7
 #define SEGMENTS       (HEAP_BYTES >> SEGMENT_LOG2)
 #define SEGMAP	       0x700000ULL
 #define TEXTS	       0x710000ULL
 #define INTERPRETER    0x720000ULL
-#define METHOD	       TEXTS /* anything readable */
+#define METHOD	       TEXTS /* any readable address */
 #define HEAP_BLOCK     16
-#define CODE_AT	       JVM_BLOB_BYTES /* of a blob */
+#define CODE_AT	       JVM_BLOB_BYTES /* bytes from a blob's start to its code */
 #define FRAME_COMPLETE 12
 #define X	       NATIVE_EXACT
 
@@ -28,7 +28,7 @@ static uint8_t heap[HEAP_BYTES + JVM_BLOB_BYTES], segmap[SEGMENTS];
 static char texts[64] = "nmethod";
 static struct jvm_proc_rec *jvm;
 
-/* Offsets that no version has. */
+/* Offsets that no version of HotSpot has. */
 static const struct jvm_offsets offsets = { .blob_name = 8,
 					    .blob_frame_size = 16,
 					    .blob_frame_complete = 20,
@@ -73,7 +73,8 @@ static void reset_jvm(void)
 	jvm->n_heaps = 1;
 }
 
-/* A blob of `n` segments from `first` on. Returns where its code starts. `words`: of its frames */
+/* Writes a blob of @n segments from segment @first on, whose frames have @words words. Returns the
+ * address of its code. */
 static uint64_t put_blob(uint32_t first, uint32_t n, bool is_nmethod, uint32_t words)
 {
 	uint8_t *blob = heap + (first << SEGMENT_LOG2) + HEAP_BLOCK;
@@ -116,7 +117,7 @@ static void set_callers(void)
 	jvm->call_stub_return = stub + 50;
 	put_call(caller + 95, callee);
 	stack[5] = caller + 100;
-	stack[4] = 0xbad; /* rbp of compiled code is anything */
+	stack[4] = 0xbad; /* compiled code uses rbp for any value */
 	stack[15] = stub + 50;
 	stack[14] = AT(30);
 	stack[31] = PC(0);
@@ -141,7 +142,7 @@ static inline void put_far_call(uint64_t at, uint64_t target)
 	put_code(at + 10, "\x41\xff\xd2", 3);
 }
 
-/* As compiled code has it that calls an interpreted method. */
+/* Writes the jump of compiled code to an interpreted method. */
 static void put_jump_with_method(uint64_t at, uint64_t target)
 {
 	put_code(at, "\x48\xbb", 2);

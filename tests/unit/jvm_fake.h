@@ -2,7 +2,8 @@
 #ifndef BRAID_TESTS_JVM_FAKE_H
 #define BRAID_TESTS_JVM_FAKE_H
 
-/* A process that plays a JVM for the attach protocol: it listens, or waits for SIGQUIT. */
+/* A process that plays a JVM for the attach protocol. It listens on the socket, or waits for
+ * SIGQUIT. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,26 +25,26 @@
 #include "runtimes/jvm/jvm_attach.h"
 #include "tests/tap.h"
 
-#define LONG_MS	 30000 /* is not to be waited for */
-#define SHORT_MS 1000  /* is, by what nobody answers; yet enough for what shall happen before */
+#define LONG_MS	 30000 /* timeout that no test reaches */
+#define SHORT_MS 1000  /* reached without an answer; enough for all steps before */
 
-/* What the pretender is told, and tells. */
+/* Instructions for the fake JVM, and the request that it received. */
 struct play {
 	const char *reply;
 	bool keeps_open, endless;
-	/* for one that is asked by SIGQUIT */
+	/* for a fake JVM that is started by SIGQUIT */
 	bool catches, dispatches, starts, opens;
-	uid_t uid; /* whom it becomes; 0: as the test */
+	uid_t uid; /* user that the fake JVM switches to; 0: the test's user */
 	gid_t gid;
 
 	char request[64];
 	int request_len;
-	int quits; /* SIGQUITs that it got */
+	int quits; /* number of SIGQUITs received */
 	bool had_trigger;
-	struct ucred peer; /* who has asked */
+	struct ucred peer; /* credentials of the requester */
 };
 
-static struct play *play; /* shared */
+static struct play *play; /* shared with the fake JVM */
 
 static inline void fake__init(void)
 {
@@ -130,7 +131,7 @@ static inline void __attribute__((noreturn)) fake__run(int ready_fd, bool with_s
 	sigset_t quit;
 	int listener;
 
-	/* A killed JVM that had this process id leaves its socket. */
+	/* A killed JVM that had this process ID leaves its socket. */
 	unlink(fake__path(".java_pid", getpid()));
 	unlink(fake__path(".attach_pid", getpid()));
 	if (play->uid && (setgroups(0, NULL) || setresgid(play->gid, play->gid, play->gid) ||
@@ -140,7 +141,7 @@ static inline void __attribute__((noreturn)) fake__run(int ready_fd, bool with_s
 	listener = with_socket ? fake__listen(getpid()) : -1;
 	sigemptyset(&quit);
 	sigaddset(&quit, SIGQUIT);
-	sigprocmask(SIG_BLOCK, &quit, NULL); /* in both threads, but where it is waited for */
+	sigprocmask(SIG_BLOCK, &quit, NULL); /* but not where it is waited for */
 	if (play->dispatches)
 		prctl(PR_SET_NAME, "Signal Dispatcher");
 	if (play->starts)
@@ -154,7 +155,7 @@ static inline void __attribute__((noreturn)) fake__run(int ready_fd, bool with_s
 	fake__wait_quit();
 }
 
-/* A child that plays as told; it is set up on return. */
+/* Starts a fake JVM that follows `play`. It is set up on return. */
 static inline int fake__start(bool with_socket)
 {
 	int ready[2], pid;

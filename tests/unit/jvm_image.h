@@ -2,9 +2,9 @@
 #ifndef BRAID_TESTS_JVM_IMAGE_H
 #define BRAID_TESTS_JVM_IMAGE_H
 
-/* A JVM's memory as far as runtimes/jvm_*.c read it, in this very process: tables under the names
- * that libjvm.so exports, one code heap with one compiled method (and a freed one, and stubs), two
- * methods of one class, in the layout of four generations of HotSpot. */
+/* A JVM's memory, as far as runtimes/jvm_*.c read it, inside the test process. It has tables under
+ * the names that libjvm.so exports and one code heap. The heap has a compiled method, a freed one,
+ * and stubs. The two methods of one class have the layout of four generations of HotSpot. */
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 enum layout { LAYOUT_17, LAYOUT_23, LAYOUT_25, LAYOUT_8, LAYOUTS };
 
 #define ABSENT (-1)
-/* Entries are as libjvm.so has them. */
+/* An entry, as in libjvm.so. */
 struct struct_entry {
 	const char *type, *field, *kind;
 	int32_t is_static;
@@ -163,10 +163,10 @@ static struct image {
 	int32_t n_threads, major;
 	const char *release;
 	uint8_t *stub, *stub_return;
-	uint8_t *code, *segmap;	    /* of the code heap */
+	uint8_t *code, *segmap;	    /* code heap */
 	uint8_t *nmethod, *freed;   /* CodeBlobs */
 	uint8_t *outer, *inner;	    /* Methods */
-	uint8_t bytes[IMAGE_BYTES]; /* all of the above that are pointers point into */
+	uint8_t bytes[IMAGE_BYTES]; /* memory of the heaps and objects above */
 } image;
 
 static inline uint8_t *image__take(size_t size)
@@ -184,10 +184,10 @@ static inline int image__size(const char *type)
 	for (size_t i = 0; i < ARRAY_SIZE(image_sizes); i++)
 		if (strcmp(image_sizes[i].type, type) == 0)
 			return image_sizes[i].size[image.layout];
-	return 8; /* a pointer */
+	return 8; /* size of a pointer */
 }
 
-/* Fields that the layout does not have are left alone. */
+/* Sets a field of @object; does nothing if the layout does not have the field. */
 static inline void image__set(uint8_t *object, const char *type, const char *field, uint64_t value)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(image_fields); i++) {
@@ -202,7 +202,7 @@ static inline void image__set(uint8_t *object, const char *type, const char *fie
 #define SET(object, type, field, value) \
 	image__set(object, type, field, (uint64_t)(uintptr_t)(value))
 
-/* --- what is in it --- */
+/* --- contents --- */
 
 static inline void image__add_tables(void)
 {
@@ -253,7 +253,7 @@ static inline uint8_t *image__symbol(const char *text)
 	return symbol;
 }
 
-/* Constants 1 and 2 are the methods' names, 3 is the file. */
+/* Makes a class. Constants 1 and 2 are the names of the methods, constant 3 is the file. */
 static inline uint8_t *image__class(const char *name, const char *first, const char *second)
 {
 	const char *const texts[] = { NULL, first, second, "Image.java" };
@@ -275,13 +275,13 @@ static inline uint8_t *image__class(const char *name, const char *first, const c
 	return pool;
 }
 
-/* Is no byte of a compressed number 0? */
+/* Returns true if compressed numbers contain no byte 0. */
 static inline bool image__excludes_zero(void)
 {
 	return image.layout != LAYOUT_17 && image.layout != LAYOUT_8;
 }
 
-/* Of 8 bytes of bytecodes; those from 4 on are of the next line but one. */
+/* Makes a method of 8 bytes of bytecodes. Bytecodes from 4 on belong to line @line + 2. */
 static inline uint8_t *image__method(uint8_t *pool, int name, int line)
 {
 	size_t fixed = image__size("ConstMethod"), x = image__excludes_zero();
@@ -299,7 +299,7 @@ static inline uint8_t *image__method(uint8_t *pool, int name, int line)
 	return method;
 }
 
-/* A block of `n` segments from segment `first` on, and the blob in it. */
+/* Makes a block of @n segments from segment @first on, with a blob in it. */
 static inline uint8_t *image__blob(size_t first, size_t n, const char *name)
 {
 	uint8_t *block = image.code + (first << SEGMENT_LOG2);
@@ -318,12 +318,13 @@ static inline uint8_t *image__blob(size_t first, size_t n, const char *name)
 }
 
 #define NMETHOD_ID	 7
-#define NMETHOD_CODE	 384 /* from its start */
+#define NMETHOD_CODE	 384 /* bytes from the start of the nmethod */
 #define NMETHOD_STUBS	 (NMETHOD_CODE + 64)
 #define NMETHOD_DATA	 (NMETHOD_CODE + 96)
 #define NMETHOD_PROLOGUE 8
 
-/* Of `outer`, with `inner` inlined up to byte 16 of the code, where that calls something. */
+/* Makes the compiled code of `outer`. `inner` is inlined up to byte 16 of the code, where it calls
+ * another function. */
 static inline uint8_t *image__nmethod(size_t first)
 {
 	static const int32_t pcs[][4] = { { -1, 0 }, { 16, 4 }, { 32, 1 }, { INT32_MAX, 0 } };
@@ -361,7 +362,7 @@ static inline uint8_t *image__nmethod(size_t first)
 	return blob;
 }
 
-/* The code of an interpreter that makes a frame, and loads the bytecode's address. */
+/* Writes the code of an interpreter that makes a frame and loads the address of the bytecode. */
 static inline void image__interpret(uint8_t *code)
 {
 	static const uint8_t frame_8[] = "\x55\x48\x8b\xec\x41\x55\x68\0\0\0\0\x4c\x8b\x6b\x08"

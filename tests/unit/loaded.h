@@ -2,8 +2,8 @@
 #ifndef BRAID_TESTS_UNIT_LOADED_H
 #define BRAID_TESTS_UNIT_LOADED_H
 
-/* A recording as the tests of load__profile make it, and the profile that becomes of it, as text.
- */
+/* A recording as the tests of load__profile() make it, and the profile that is loaded from it, as
+ * text. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 static char path[100];
 static struct err err;
 
-/* All stacks, root first, with their weights, in the order in which the tree has them. */
+/* Returns all stacks, root first, with their weights, in the order of the tree. */
 static const char *drawn(const struct profile *profile)
 {
 	static char text[4096];
@@ -50,7 +50,7 @@ static const char *drawn(const struct profile *profile)
 	return text;
 }
 
-/* What load__profile makes of the file, drawn; or the name of its error. */
+/* Returns the profile that load__profile() makes of the file as text, or the name of its error. */
 static const char *load_drawn(const struct profile_filter *filter)
 {
 	struct profile *profile = NULL;
@@ -77,9 +77,9 @@ static uint32_t add_node(struct ids *ids, uint32_t parent, int64_t offset,
 	return node;
 }
 
-/* One thread in main > eval > strcmp (> sys_read) that runs mod > f, two samples of weight 2; one
- * in another process in main > work, with helper inlined into work, one sample; one sample
- * without any stack. */
+/* Writes a recording of four samples. One thread in main > eval > strcmp (> sys_read) runs mod > f:
+ * two samples of weight 2. Another process in main > work, with helper inlined into work, has one
+ * sample. One sample has no stack. */
 static void record(void)
 {
 	static const struct sink_event cpu = { "cpu", SINK_UNIT_SAMPLES };

@@ -2,11 +2,12 @@
 #ifndef BRAID_TESTS_UNIT_MADE_UP_H
 #define BRAID_TESTS_UNIT_MADE_UP_H
 
-/* A process that does not exist: its code, its unwind table and its stack. Include this last. */
+/* A process that does not exist: its code, unwind table and stack. Include this file last. */
 
 #include "tests/unit/tables.h"
 
-/* The code: page k of 256 bytes is left by rule k of a test. The stack: some words. */
+/* Page k of the code, 256 bytes, is unwound by rule k of a test. The stack has STACK_WORDS words.
+ */
 #define CODE	    0x400000ULL
 #define CODE_PAGES  8
 #define PC(k)	    (CODE + UNWIND_PAGE_BYTES * (k) + 0x80)
@@ -15,7 +16,7 @@
 #define AT(i)	    (STACK + 8ULL * (i))
 #define STACK_WORDS 4096
 
-/* Indexes of first rows, rules, rows: as in bpf/unwind_rule.h. */
+/* Indexes of the first rows, the rules and the rows, as in bpf/unwind_rule.h. */
 #define RULES_AT 12
 #define ROWS_AT	 (RULES_AT + UNWIND_RULE_WORDS * (CODE_PAGES + 2))
 
@@ -24,7 +25,7 @@ static uint64_t regs[UNWIND_REGS];
 static char jit_code[256];
 static char code_bytes[CODE_PAGES * UNWIND_PAGE_BYTES];
 
-#define CALL_CODE 0xe8 /* `call rel32` wherever one looks: each address follows one */
+#define CALL_CODE 0xe8 /* `call rel32` at every address, so that each address follows a call */
 
 #define REG_R10 10
 
@@ -69,7 +70,7 @@ static inline void set_mappings(void)
 	rec->lists[0].mappings[1] = (struct mapping_rec) { .start = JIT, .end = JIT + 0x1000 };
 }
 
-/* Publishes the same two mappings again, as user space does it: in the other list. */
+/* Publishes the same two mappings again, in the other list, as user space does. */
 static inline void publish(void)
 {
 	struct mappings_rec *rec = sampler__mappings();
@@ -82,7 +83,7 @@ static inline void publish(void)
 	rec->active = !rec->active;
 }
 
-/* Everything as it is at the start of most tests: all of the stack can be read. */
+/* Restores the state that most tests start from: the whole stack is readable. */
 static inline void reset(void)
 {
 	static const struct unwind_rule ends[CODE_PAGES] = {
@@ -105,7 +106,8 @@ static inline void reset(void)
 	host__set(&cfg_unwind, UNWIND_MODE_AUTO);
 }
 
-/* Is the mapping of `pc` found at `start`, or is it not (0), for this reason? */
+/* Returns true if the mapping of @pc is found at @start or, if @start is 0, if the search fails
+ * with @err. */
 static inline bool finds(uint64_t pc, uint64_t start, int err)
 {
 	struct scratch *scratch = scratch__get();
@@ -126,7 +128,8 @@ static inline uint64_t counted(enum counter counter)
 	return *(uint64_t *)bpf_map_lookup_elem(&counters, &key);
 }
 
-/* Has the last sample this native frame, counted from the innermost one? Tells what it has. */
+/* Returns true if frame @n of the last sample, counted from the innermost one, is @ip with @cfa.
+ * Otherwise prints the frame. */
 static inline bool has_frame(int n, uint64_t ip, uint64_t cfa)
 {
 	if (host.sample.head.n_native > n && sample__ip(n) == ip && sample__cfa(n) == cfa)

@@ -2,8 +2,8 @@
 #ifndef BRAID_TESTS_UNIT_NODE_MADE_UP_H
 #define BRAID_TESTS_UNIT_NODE_MADE_UP_H
 
-/* A heap of V8's that does not exist: objects in this process's own memory, laid out as in V8 13.6.
- * Everything is a word at a place that tests, and the fuzz target, can change. */
+/* A heap of V8 that does not exist: objects in the test's own memory, laid out as in V8 13.6. Tests
+ * and the fuzz target can change each word. */
 
 #include <stdint.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static uint64_t heap_words[HEAP_WORDS];
 static size_t heap_used;
 
 enum {			   /* types of objects */
-       TYPE_STRING = 0x08, /* of Latin-1 */
+       TYPE_STRING = 0x08, /* Latin-1 string */
        TYPE_STRING2 = 0x00,
        TYPE_CONS = 0x09,
        TYPE_EXTERNAL = 0x0a,
@@ -42,7 +42,7 @@ enum {			   /* types of objects */
 #define KIND_BASELINE 10
 #define KIND_TURBOFAN 12
 
-/* `layout->rec` has what a walker wants besides. */
+/* Returns a layout whose `rec` has all fields that a walker needs. */
 static inline struct node_layout made_up_layout(void)
 {
 	static const uint8_t sizes[3 * 8] = { 1, 1, 1, 1, 2, 3, 1, 4, 1, 1, 1, 1,
@@ -112,7 +112,7 @@ static inline struct node_layout made_up_layout(void)
 	return layout;
 }
 
-/* An object of so many words behind its Map, which are zero. */
+/* Makes an object of @words zero words after its Map. */
 static inline uint64_t make(uint16_t type, size_t words)
 {
 	uint64_t *map = &heap_words[heap_used], *object = map + 2;
@@ -139,7 +139,7 @@ static inline uint64_t make_text(const char *text)
 	return string;
 }
 
-/* Made of others. */
+/* Makes a string that consists of two others. */
 static inline uint64_t make_string(uint16_t type, uint32_t n, uint64_t first, uint64_t second)
 {
 	uint64_t string = make(type, 3);
@@ -180,12 +180,13 @@ static inline uint64_t make_script(void)
 	return script;
 }
 
-/* Of a function with one variable in its context, a name, and where its parameters begin. */
+/* Makes the scope of a function with one variable in its context, the name @name and parameters
+ * from @start on. */
 static inline uint64_t make_scope(const char *name, uint32_t start)
 {
 	uint64_t scope = make(TYPE_SCOPE, 10);
 
-	set(scope, 8, 4 | 3 << 12); /* a function's, whose name no variable has */
+	set(scope, 8, 4 | 3 << 12); /* scope of a function whose name is not a variable */
 	set(scope, 24, SMI(1));
 	set(scope, 32, SMI(start));
 	set(scope, 48, make_text("variable"));
@@ -197,7 +198,7 @@ static inline uint64_t make_scope(const char *name, uint32_t start)
 struct positions {
 	uint8_t bytes[256];
 	size_t n;
-	int64_t code, value; /* of the last entry */
+	int64_t code, value; /* values of the last entry */
 };
 #define POSITIONS_EMPTY    \
 	{                  \
@@ -241,7 +242,7 @@ static inline uint64_t make_function(uint64_t script, uint64_t scope, uint64_t p
 	return sfi;
 }
 
-/* The walker's words for the function, and for code of it. */
+/* Returns the walker's words for the function @sfi and its code. */
 static inline struct node_code told(uint64_t sfi)
 {
 	const uint64_t *words = UNTAG(sfi);
@@ -313,7 +314,8 @@ static inline int make_program(struct program *program)
 {
 	struct positions of_one = POSITIONS_EMPTY, of_two = POSITIONS_EMPTY;
 	struct positions optimized = POSITIONS_EMPTY, lengths = POSITIONS_EMPTY;
-	const int bytes[] = { 8, 10, 20, 5 }; /* of the baseline's code: before, then of each */
+	const int bytes[] = { 8, 10, 20,
+			      5 }; /* bytes of each piece of baseline code, prologue first */
 
 	heap_used = 0;
 	program->layout = made_up_layout();
@@ -342,7 +344,7 @@ static inline int make_program(struct program *program)
 			      : -1;
 }
 
-/* The walker's words for compiled code of one(). */
+/* Returns the walker's words for compiled code of one(). */
 static inline struct node_code told_code(const struct program *program, uint64_t code)
 {
 	struct node_code ret = told(program->one);

@@ -2,7 +2,7 @@
 #ifndef BRAID_TESTS_UNIT_PYTHON_HOST_H
 #define BRAID_TESTS_UNIT_PYTHON_HOST_H
 
-/* The CPython walker with its maps, and the names that it sends. Include this last. */
+/* The CPython walker with its maps, and the names that it sends. Include this file last. */
 
 #include "core/base/util.h"
 #include "runtimes/common/anchors.h"
@@ -22,21 +22,22 @@ __u32 last_code = 0, rest_epoch = 0;
 
 #include "bpf/python.bpf.c"
 
-static uint32_t space = 7; /* of what runs */
-static uint64_t futex;	   /* that it waits for; 0: it runs */
+static uint32_t space = 7; /* address space of the running thread */
+static uint64_t futex;	   /* futex that the thread waits for; 0: the thread runs */
 
-/* Its native frames: pc, CFA; innermost first. The first one takes NATIVE_BYTES of the stack. */
+/* Native frames of the thread (pc, CFA), innermost first. The first frame uses NATIVE_BYTES of the
+ * stack. */
 #define NATIVE_BYTES 64
 static uint64_t native[8][2];
 static size_t n_native;
-static bool native_cut; /* they do not reach the outermost one */
+static bool native_cut; /* true: the outermost frames are missing */
 
 static struct python_codes *names;
-static uint32_t n_codes;	 /* REC_CODE */
-static struct rec_code last_rec; /* of them */
+static uint32_t n_codes;	 /* number of REC_CODE records */
+static struct rec_code last_rec; /* last REC_CODE record */
 static size_t last_rec_bytes;
 
-/* The last sample's frames with the addresses that user space gives them, innermost first. */
+/* Frames of the last sample with the addresses that user space computes, innermost first. */
 static struct runtime_pair frames[RUNTIME_PAIRS_MAX];
 static size_t n_frames;
 
@@ -75,7 +76,7 @@ static inline void walker__attach(const struct python_proc_rec *rec)
 	bpf_map_update_elem(&python_procs, &space, rec, 0);
 }
 
-/* Of the last sample's frames. */
+/* Returns the words of the last sample's frames. */
 static inline const uint64_t *walker__words(void)
 {
 	return host.sample.words + 2 * host.sample.head.n_native;
@@ -87,7 +88,8 @@ static inline void push_native(uint64_t pc, uint64_t cfa)
 	native[n_native++][1] = cfa;
 }
 
-/* A sample of a thread with this fs base, its Python frames in host.sample and in `frames`. */
+/* Takes a sample of a thread with @fsbase. Its Python frames are then in host.sample and in
+ * `frames`. */
 static inline void walker__run(uint32_t tgid, uint64_t fsbase)
 {
 	struct bpf_perf_event_data ctx = { 0 };
@@ -131,7 +133,8 @@ static inline const char *key__file(uint64_t key)
 	return python_codes__symbolize(names, key, &symbol) == 0 ? symbol.file : NULL;
 }
 
-/* What the walker found, outermost first: functions, each behind a ';', and shims: '|'. */
+/* Returns the walker's frames, outermost first: each function is followed by ';', each shim is a
+ * '|'. */
 static inline const char *chain(void)
 {
 	static char text[1 << 16];

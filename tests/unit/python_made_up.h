@@ -3,7 +3,7 @@
 #define BRAID_TESTS_UNIT_PYTHON_MADE_UP_H
 
 /* A process that does not exist, with a CPython of any version: its thread, frames, code objects
- * and strings. Include this last. */
+ * and strings. Include this file last. */
 
 #include "tests/unit/python_host.h"
 
@@ -15,23 +15,23 @@
 #define MINOR_LAST  15
 #define LOOPS_MAX   8
 
-/* The process's memory; addresses are those of this one. */
+/* Memory of the process, at its addresses in the test. */
 static uint8_t arena[1 << 19] __attribute__((aligned(4096)));
 static size_t used;
 
-static unsigned int minor; /* of the interpreter */
+static unsigned int minor; /* minor version of the interpreter */
 static const struct python_offsets *o;
 static struct python_proc_rec proc;
 static uint64_t thread, tss; /* struct pthread, Py_tss_t */
-#define TLS_OFFSET (-64)     /* of the variable that 3.15 has instead */
+#define TLS_OFFSET (-64)     /* offset of the thread-local variable of 3.15 */
 
-/* The thread state that the builder below works on. */
+/* The thread state that the builder below changes. */
 static uint64_t tstate, cframe, frame;
-static uint64_t loops[LOOPS_MAX]; /* what tells the address of each native loop, outermost first */
+static uint64_t loops[LOOPS_MAX]; /* addresses of variables for native loops, outermost first */
 static size_t n_loops;
-static bool at_entry; /* 3.11: the next frame begins a loop */
+static bool at_entry; /* 3.11: true if the next frame begins a loop */
 
-/* What interpreters from 3.13 on say of themselves in their _Py_DebugOffsets. */
+/* The data that interpreters from 3.13 on have in their _Py_DebugOffsets. */
 #define DESCRIBED(thread_id, owner, frame_size, bytecode, next, threads)                        \
 	{                                                                                       \
 		.chain = PYTHON_CHAIN_SHIMS, .instr = PYTHON_INSTR_ADDRESS, .tstate_frame = 72, \
@@ -49,7 +49,7 @@ static const struct python_offsets described[] = {
 	DESCRIBED(176, 74, 80, 208, 7264, 7336), /* 3.15.0 */
 };
 
-/* The same without the GIL: objects have a longer head. */
+/* As DESCRIBED, for an interpreter without the GIL, whose objects have a longer head. */
 #define DESCRIBED_FREE(thread_id, owner, bytecode, shift, copy, copies)                            \
 	{                                                                                          \
 		.chain = PYTHON_CHAIN_SHIMS, .instr = PYTHON_INSTR_ADDRESS, .tstate_frame = 72,    \
@@ -66,7 +66,7 @@ static const struct python_offsets described_free[] = {
 	DESCRIBED_FREE(152, 78, 232, 6, 72, 224), /* 3.14.10 */
 	DESCRIBED_FREE(176, 78, 232, 6, 72, 224), /* 3.15.2 */
 };
-static bool without_gil; /* for `reset` */
+static bool without_gil; /* argument of reset() */
 
 static inline uint64_t make(size_t size)
 {
@@ -99,14 +99,14 @@ static inline uint64_t get(uint64_t at)
 
 /* --- code objects --- */
 
-/* A compact string; `ascii` as CPython sees it. */
+/* Makes a compact string. @ascii is the flag that CPython has for it. */
 static inline uint64_t make_text(const void *chars, size_t len, unsigned int kind, bool ascii)
 {
 	uint32_t data = ascii ? o->unicode_ascii_data : o->unicode_compact_data;
 	uint64_t text = make(data + len * kind + kind);
 
 	put(text + o->object_bytes, len);
-	put(text + o->object_bytes + 8, 1000 + len + *(const uint8_t *)chars); /* a hash */
+	put(text + o->object_bytes + 8, 1000 + len + *(const uint8_t *)chars); /* hash */
 	put32(text + o->object_bytes + 16, (kind << 2 | 1 << 5 | (ascii ? 1U << 6 : 0))
 						   << o->unicode_shift);
 	memcpy((void *)(text + data), chars, len * kind);
@@ -138,7 +138,7 @@ static inline uint64_t make_code(const char *name)
 
 /* --- frames --- */
 
-#define INDEX 8 /* of the instruction that each frame executes: bytes */
+#define INDEX 8 /* bytes from the start of the code to the instruction that each frame executes */
 
 static inline bool with_cframes(void)
 {
@@ -154,11 +154,11 @@ static inline uint64_t make_frame(uint64_t code, uint64_t previous, unsigned int
 {
 	uint64_t at = make(o->frame_bytes);
 
-	/* Next to 32 bits there is something else. */
+	/* The 32 bits beside the index have another value. */
 	put(at + o->frame_instr, o->instr == PYTHON_INSTR_ADDRESS ? code + o->code_bytecode + INDEX
 				 : o->instr == PYTHON_INSTR_UNITS ? 7ULL << 32 | INDEX / 2
 								  : 7ULL << 32 | INDEX);
-	put(at + o->frame_code, code | (minor >= 14)); /* a tagged reference */
+	put(at + o->frame_code, code | (minor >= 14)); /* tagged reference */
 	put(at + o->frame_previous, previous);
 	if (o->frame_owner)
 		*(uint8_t *)(at + o->frame_owner) = owner;
@@ -179,7 +179,7 @@ static inline uint64_t make_cframe(uint64_t current, uint64_t previous)
 	return at;
 }
 
-/* The innermost frame of the thread state is this one. */
+/* Makes @to the innermost frame of the thread state. */
 static inline void set_frame(uint64_t to)
 {
 	frame = to;
@@ -192,7 +192,7 @@ static inline void set_cframe(uint64_t to)
 	put(tstate + o->tstate_frame, cframe);
 }
 
-/* C code starts an interpreter loop. */
+/* Enters an interpreter loop from C code. */
 static inline void enter(void)
 {
 	uint64_t loop = 0;
@@ -207,7 +207,7 @@ static inline void enter(void)
 	loops[n_loops++] = loop;
 }
 
-/* The innermost loop begins to run a function. */
+/* Makes the innermost loop run the function @code. */
 static inline void call_code(uint64_t code)
 {
 	set_frame(make_frame(code, frame, at_entry));
@@ -225,16 +225,16 @@ static inline void call(const char *name)
 
 static inline void set_key(uint32_t key)
 {
-	if (minor == 6) /* an int by itself */
+	if (minor == 6) /* an int as the state itself */
 		put(tss, key | 7ULL << 32);
 	else
 		put(tss, key == NO_KEY_YET ? 0 : 1 | (uint64_t)key << 32);
 }
 
-/* The newest musl's. */
+/* Numbers of the newest musl. */
 static const struct c_library musl = { .values = 128, .tid = 48 };
 
-/* Under key 3, or in the thread-local variable. */
+/* Stores the thread's state under key 3, or in the thread-local variable. */
 static inline void set_state(uint64_t to)
 {
 	if (minor < 15 && proc.libc.values) {
@@ -246,7 +246,8 @@ static inline void set_state(uint64_t to)
 		put(thread + TLS_OFFSET, to);
 }
 
-/* Of the thread, without frames, first in the interpreter's list; the builder goes on with it. */
+/* Makes a state of the thread without frames, first in the list of @interp. The builder changes
+ * this state from now on. */
 static inline void make_tstate(uint64_t interp)
 {
 	tstate = make(512);
@@ -259,7 +260,7 @@ static inline void make_tstate(uint64_t interp)
 		set_cframe(tstate + o->tstate_root_cframe);
 }
 
-/* First in the list of interpreters. */
+/* Makes an interpreter that is first in the list of interpreters. */
 static inline uint64_t make_interpreter(void)
 {
 	uint64_t interp =
@@ -270,7 +271,7 @@ static inline uint64_t make_interpreter(void)
 	return interp;
 }
 
-/* A thread of 3.`of_minor` that runs no Python frame. */
+/* Resets the process to one thread of CPython 3.@of_minor that runs no Python frame. */
 static inline void reset(unsigned int of_minor)
 {
 	used = 0;
@@ -303,7 +304,7 @@ static inline void run(void)
 	walker__run(getpid(), thread);
 }
 
-/* `want` as chain() tells it, where a '|' stands for nothing in versions without shims. */
+/* Returns true if chain() equals @want. A '|' in @want is ignored in versions without shims. */
 static inline bool walked(const char *want, uint32_t flags)
 {
 	char text[256];
@@ -321,7 +322,7 @@ static inline bool walked(const char *want, uint32_t flags)
 	return good;
 }
 
-/* The same of a new sample, which is to count a loss so many times. */
+/* As walked(), for a new sample that must add @times to @counter. */
 static inline bool loses(enum counter counter, uint64_t times, const char *want, uint32_t flags)
 {
 	uint64_t before = counted(counter);

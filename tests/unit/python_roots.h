@@ -7,10 +7,10 @@
 #include "tests/unit/pythons.h"
 #include "tests/unit/workdir.h"
 
-/* The interpreters of pythons.h; with BRAID_EVERY_INTERPRETER also those in /opt, those that were
- * built for tests (scripts/test-pythons), and those of other Debian releases in the test roots
- * (scripts/test-roots): their own dynamic linker runs them, by a script in the working directory,
- * so no chroot is needed. */
+/* The interpreters of pythons.h. BRAID_EVERY_INTERPRETER adds the interpreters in /opt, those built
+ * for tests (scripts/test-pythons), and those of other Debian releases in the test roots
+ * (scripts/test-roots). An interpreter of a test root is run by its own dynamic linker, by a script
+ * in the working directory, so no chroot is needed. */
 
 static inline void pythons__try_root(struct pythons *pythons, const char *path, size_t root_len)
 {
@@ -67,7 +67,7 @@ static inline void pythons__find_everywhere(struct pythons *pythons)
 	globfree(&found);
 }
 
-/* What the interpreter says of itself: its version, and the file that it is in. */
+/* The interpreter's own report: its version, and its file. */
 struct python_facts {
 	char version[32];
 	char path[256];

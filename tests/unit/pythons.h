@@ -10,9 +10,9 @@
 
 #include "core/base/util.h"
 
-/* The machine's own CPython: python3 of PATH and the system's. With BRAID_EVERY_INTERPRETER, as
- * scripts/check-long sets it, every one of 3.6 or later: python3.X of PATH, those of pyenv, and the
- * commands that BRAID_PYTHONS lists, separated by ':'. */
+/* The machine's own CPython: python3 of PATH and of the system. With BRAID_EVERY_INTERPRETER, as
+ * scripts/check-long sets it, every one of 3.6 or later. These are python3.X of PATH, those of
+ * pyenv, and the commands that BRAID_PYTHONS lists, separated by ':'. */
 
 #define PYTHONS_MAX 64
 #define PYTHON_ASK                                                                          \
@@ -35,7 +35,8 @@ static inline bool every_interpreter(void)
 	return getenv("BRAID_EVERY_INTERPRETER");
 }
 
-/* Does nothing with what is no usable interpreter, or is known by another command. */
+/* Adds the interpreter of @command. Does nothing if @command is not a usable interpreter, or if the
+ * list has the interpreter already. */
 static inline void pythons__try(struct pythons *pythons, const char *command)
 {
 	struct python *python = &pythons->list[pythons->n];

@@ -13,19 +13,19 @@
 #include "tests/unit/workdir.h"
 
 /* The machine's own CRuby, of PATH. With BRAID_EVERY_INTERPRETER, as scripts/check-long sets it,
- * every one: of the system, rbenv, /opt and ~/.cache/braid-rubies, and those of other Debian
- * releases in test roots (scripts/test-roots), which their own dynamic linker runs, by a script in
- * the working directory, so no chroot is needed. */
+ * every CRuby. These are the system's, those of rbenv, /opt and ~/.cache/braid-rubies, and those of
+ * other Debian releases in test roots (scripts/test-roots). An interpreter of a test root is run by
+ * its own dynamic linker, by a script in the working directory, so no chroot is needed. */
 
 #define RUBIES_MAX 32
-/* Its version, and the file that it is in: a library, or the program. */
+/* Prints its version and its file, which is a library or the program. */
 #define RUBY_ASK                                                                             \
 	"files = File.readlines(\"/proc/self/maps\").map { |line| line.split[5] }.compact; " \
 	"RUBY_ENGINE == \"ruby\" and puts RUBY_VERSION, files.grep(%r{/libruby}).first || "  \
 	"files.grep(%r{/ruby[^/]*\\z}).first"
 
 struct ruby {
-	char command[256]; /* runs without gems, which the roots' would look for in vain */
+	char command[256]; /* runs without gems, which are missing for interpreters of test roots */
 	char file[256];
 	char version[16];
 };
@@ -35,7 +35,8 @@ struct rubies {
 	size_t n;
 };
 
-/* Does nothing with what is no usable CRuby, or is known by another command. */
+/* Adds the CRuby of @command. Does nothing if @command is not a usable CRuby, or if the list has
+ * the CRuby already. */
 static inline void rubies__try(struct rubies *rubies, const char *command)
 {
 	struct ruby *ruby = &rubies->list[rubies->n];

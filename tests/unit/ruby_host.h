@@ -2,7 +2,7 @@
 #ifndef BRAID_TESTS_UNIT_RUBY_HOST_H
 #define BRAID_TESTS_UNIT_RUBY_HOST_H
 
-/* The CRuby walker with its maps, and the names that it sends. Include this last. */
+/* The CRuby walker with its maps, and the names that it sends. Include this file last. */
 
 #include "core/base/util.h"
 #include "runtimes/ruby/ruby_codes.h"
@@ -21,11 +21,11 @@ __u32 last_code, rest_epoch;
 
 #include "bpf/ruby.bpf.c"
 
-static uint32_t space = 7; /* of what runs */
-static uint64_t futex;	   /* that it waits for; 0: it runs */
+static uint32_t space = 7; /* address space of the running thread */
+static uint64_t futex;	   /* futex that the thread waits for; 0: the thread runs */
 static struct ruby_codes *names;
-static uint32_t n_codes;	 /* REC_CODE */
-static struct rec_code last_rec; /* of them */
+static uint32_t n_codes;	 /* number of REC_CODE records */
+static struct rec_code last_rec; /* last REC_CODE record */
 static struct ruby_code_table last_table;
 
 static inline void walker__on_code(const struct rec_code *rec, size_t size)
@@ -63,15 +63,16 @@ static inline void walker__attach(const struct ruby_proc_rec *rec)
 	bpf_map_update_elem(&ruby_procs, &space, rec, 0);
 }
 
-/* Native frames of the next samples, innermost first. They lie behind what the walker writes. */
+/* Native frames of the next samples, innermost first. They are stored behind the words that the
+ * walker writes. */
 #define NATIVES_AT 4096
 static __u64 native_ips[8], native_cfas[8];
 static __u32 n_native_ips;
-static __u64 native_rsp;   /* of the thread */
-static __u32 native_stop;  /* why there are no more */
-static __u32 native_flags; /* SAMPLE_COMPLETE: there are no more */
+static __u64 native_rsp;   /* stack pointer of the thread */
+static __u32 native_stop;  /* reason why the native frames end */
+static __u32 native_flags; /* SAMPLE_COMPLETE: the outermost frame is included */
 
-/* A sample of a thread with this fs base, its Ruby frames in host.sample. */
+/* Takes a sample of a thread with @fsbase. Its Ruby frames are then in host.sample. */
 static inline void walker__run(uint32_t tgid, uint64_t fsbase)
 {
 	struct bpf_perf_event_data ctx = { 0 };
@@ -100,7 +101,7 @@ static inline void walker__run(uint32_t tgid, uint64_t fsbase)
 	walk_ruby(&ctx);
 }
 
-/* Key of the n-th pair, from the innermost on. */
+/* Returns the key of pair @n, counted from the innermost one. */
 static inline uint64_t sample__key(size_t n)
 {
 	return n < host.sample.head.sections[0].n ? host.sample.words[2 * n] : 0;
@@ -113,8 +114,8 @@ static inline const char *key__name(uint64_t key)
 	return ruby_codes__symbolize(names, key, &symbol) == 0 ? symbol.function : "?";
 }
 
-/* What the walker found, outermost first: functions, each behind a ';', with a '|' where a loop
- * begins, and a '/' behind those apart. */
+/* Returns the walker's functions, outermost first, each followed by ';'. A '|' marks the start of a
+ * loop; a '/' follows the frames that are apart. */
 static inline const char *chain(void)
 {
 	static char text[1 << 16];

@@ -3,8 +3,9 @@
 #define BRAID_TESTS_UNIT_RUBY_MADE_UP_H
 
 /* A process that does not exist, with a CRuby of any version: its thread, fibers, control frames
- * and objects. The numbers that are no offsets of the version's are as in vm_core.h, method.h,
- * internal/imemo.h, st.h, symbol.h and rarray.h, rstring.h at 2.7 to 3.4. Include this last. */
+ * and objects. Numbers that are not offsets of a version are those of vm_core.h, method.h,
+ * internal/imemo.h, st.h, symbol.h, rarray.h and rstring.h at 2.7 to 3.4. Include this file last.
+ */
 
 #include "tests/unit/ruby_host.h"
 
@@ -19,20 +20,20 @@ static const struct ruby_number_of {
 	{ 3, 2, 9 }, { 3, 3, 8 }, { 3, 4, 5 }, { 4, 0, 1 }, { 4, 1, 0 },
 };
 
-/* The process's memory; addresses are those of this one. */
+/* Memory of the process, at its addresses in the test. */
 static uint8_t arena[1 << 21] __attribute__((aligned(4096)));
 static size_t used;
 
-static const char *version; /* of the interpreter: "3.1.2" */
+static const char *version; /* version of the interpreter, such as "3.1.2" */
 static const struct ruby_offsets *o;
 static struct ruby_proc_rec proc;
 static uint64_t tcb, thread, vm, objspace; /* struct pthread, rb_thread_t, rb_vm_t, rb_objspace_t */
-#define TLS_OFFSET (-64)		   /* of the variable */
-#define KEY	   3			   /* that 2.7 has instead */
+#define TLS_OFFSET (-64)		   /* offset of the thread-local variable */
+#define KEY	   3			   /* key that 2.7 uses instead */
 
-/* The execution context that the builder below works on. */
+/* The execution context that the builder below changes. */
 static uint64_t ec, cfp, sp;
-static uint64_t ep; /* of the innermost frame: the last word of its environment */
+static uint64_t ep; /* last word of the innermost frame's environment */
 
 static inline uint64_t make(size_t size)
 {
@@ -78,7 +79,7 @@ static inline uint64_t get(uint64_t at)
 #define MEMO_SVAR   IMEMO(2)
 #define MEMO_METHOD IMEMO(6)
 
-#define EMBEDDED_MAX 23 /* bytes, in all versions */
+#define EMBEDDED_MAX 23 /* bytes; same in all versions */
 
 static inline uint64_t make_string_of(const char *text, size_t len)
 {
@@ -104,7 +105,7 @@ static inline uint64_t make_string(const char *text)
 	return make_string_of(text, strlen(text));
 }
 
-/* Of `n` elements, which are to be put at `ret_at`. */
+/* Makes an Array of @n elements. *@ret_at is the address where the caller writes them. */
 static inline uint64_t make_array(size_t n, uint64_t *ret_at)
 {
 	uint64_t array = make(40 + 8 * 3);
@@ -122,8 +123,8 @@ static inline uint64_t make_array(size_t n, uint64_t *ret_at)
 
 #define T_DATA 0x0c
 
-/* A list, in which the strings of pairs lie from @ret_at on: an Array, or from 4.1 on what a
- * RTypedData has. */
+/* Makes a list of symbols: an Array, or from 4.1 on the data of an RTypedData. *@ret_at is the
+ * address where the strings of the pairs begin. */
 static inline uint64_t make_symbol_list(uint64_t *ret_at)
 {
 	uint64_t data, list;
@@ -140,7 +141,7 @@ static inline uint64_t make_symbol_list(uint64_t *ret_at)
 	return data;
 }
 
-static uint64_t symbol_pairs; /* of the second list, for IDs from 512 << 4 on */
+static uint64_t symbol_pairs; /* pairs of the second list, for IDs from 512 << 4 on */
 static uint64_t operator_pairs;
 static uint32_t n_symbols;
 
@@ -169,7 +170,8 @@ static inline uint64_t make_id(const char *name)
 
 /* --- classes --- */
 
-/* What a class keeps for itself, as far as there is a table of names for it: up to 3.1. */
+/* Sets the hidden name of @class, in versions whose classes have a table of hidden names (up to
+ * 3.1). */
 static inline void set_hidden(uint64_t class, uint64_t value)
 {
 	uint64_t ext = make(256), table = make(56), entries = make(8 * 3 * 8);
@@ -179,9 +181,9 @@ static inline void set_hidden(uint64_t class, uint64_t value)
 	put(table + 16, 2); /* num_entries */
 	put(table + 40, 3); /* entries_bound */
 	put(table + 48, entries);
-	put(entries + 8, 700 << 4 | 3 << 1); /* of a constant, which has nothing to do with it */
+	put(entries + 8, 700 << 4 | 3 << 1); /* entry of a constant, unrelated to the name */
 	put(entries + 16, make_string("wrong"));
-	put(entries + 32, 701 << 4); /* a hidden name */
+	put(entries + 32, 701 << 4); /* hidden name */
 	put(entries + 40, value);
 }
 
@@ -200,7 +202,7 @@ static inline void set_own(uint64_t class, uint64_t value, uint16_t field)
 	}
 }
 
-/* `path` NULL: it has no name yet. */
+/* Makes a class. @path NULL: the class has no name yet. */
 static inline uint64_t make_class(uint64_t type, const char *path)
 {
 	uint64_t class = make(320);
@@ -223,9 +225,9 @@ static inline uint64_t make_singleton(uint64_t of, uint64_t super)
 
 /* --- methods and iseqs --- */
 
-#define FUNCTION 0x7f0000001000ULL /* of methods in C */
+#define FUNCTION 0x7f0000001000ULL /* address of the code of methods in C */
 
-/* rb_method_entry_t with its definition. */
+/* Makes a rb_method_entry_t with its definition. */
 static inline uint64_t make_method(uint64_t owner, uint64_t id)
 {
 	uint64_t method = make(48), definition = make(48);
@@ -244,7 +246,7 @@ static inline uint64_t make_method(uint64_t owner, uint64_t id)
 #define ISEQ_WORDS 30
 #define FIRST_LINE 42
 
-/* Three lines: FIRST_LINE, and from words 2 and 5 on the next ones. */
+/* Sets three lines: FIRST_LINE, then the next ones from words 2 and 5 on. */
 static inline void set_iseq_lines(uint64_t body)
 {
 	uint64_t entries = make(3 * o->entry_size), positions = make(48);
@@ -303,9 +305,9 @@ static inline uint64_t make_iseq(const char *label)
 #define FINISH	0x20
 #define BMETHOD 0x40
 
-#define INDEX 4 /* of the instruction behind the current one, in each frame */
+#define INDEX 4 /* word index of the instruction after the current one, in each frame */
 
-/* As vm_push_frame: two locals, then the environment; the frame itself. */
+/* Pushes a frame as vm_push_frame() does: two locals, the environment, then the frame itself. */
 static inline void push(uint64_t flags, uint64_t iseq, uint64_t method, uint64_t previous)
 {
 	sp += 2 * 8;
@@ -347,7 +349,7 @@ static inline void call_c(const char *name)
 	call_c_of(0, name);
 }
 
-/* C code starts an interpreter loop. */
+/* Enters an interpreter loop from C code. */
 static inline void enter(const char *name)
 {
 	call_of(0, name, FINISH);
@@ -369,7 +371,7 @@ static inline void set_ec(uint64_t to)
 	put(thread + o->thread_ec, to);
 }
 
-/* How far off fiber_prev a fiber's first_proc, prev and resuming_fiber are: that depends on the
+/* Distance between fiber_prev and a fiber's first_proc, prev and resuming_fiber. It depends on the
  * size of a jmp_buf. */
 static int fiber_shift;
 
@@ -378,7 +380,8 @@ static inline uint64_t prev_of(uint64_t fiber)
 	return fiber + o->fiber_prev + fiber_shift;
 }
 
-/* rb_fiber_t with a VM stack of so many words; the builder goes on with it. */
+/* Makes a rb_fiber_t with a VM stack of @stack_words words. The builder changes this fiber from now
+ * on. */
 static inline void make_fiber(uint64_t previous, size_t stack_words)
 {
 	uint64_t fiber = make(o->fiber_prev + 512), stack;
@@ -404,7 +407,8 @@ static inline void resume_fiber(void)
 	make_fiber(ec - o->fiber_ec, 512);
 }
 
-/* Gives `ec` a machine stack of @bytes bytes that ends at @end. Returns its lowest address. */
+/* Sets the machine stack of `ec` to the @bytes bytes that end at @end. Returns its lowest address.
+ */
 static inline uint64_t set_machine_stack(uint64_t end, uint64_t bytes)
 {
 	put(ec + o->ec_machine, end);
@@ -414,7 +418,7 @@ static inline uint64_t set_machine_stack(uint64_t end, uint64_t bytes)
 
 #define STACK_WORDS 32768
 
-/* A thread that runs no Ruby frame, of versions_made_up[`nth`]. */
+/* Resets the process to one thread of version versions_made_up[@nth] that runs no Ruby frame. */
 static inline bool reset(size_t nth)
 {
 	static char text[16];
@@ -456,7 +460,7 @@ static inline void run(void)
 	walker__run(getpid(), tcb);
 }
 
-/* `want` as chain() tells it. */
+/* Returns true if chain() equals @want. */
 static inline bool walked(const char *want, uint32_t flags)
 {
 	bool good = strcmp(chain(), want) == 0 && host.sample.head.flags == flags;
@@ -467,7 +471,7 @@ static inline bool walked(const char *want, uint32_t flags)
 	return good;
 }
 
-/* The same of a new sample, which is to count a loss so many times. */
+/* As walked(), for a new sample that must add @times to @counter. */
 static inline bool loses(enum counter counter, uint64_t times, const char *want, uint32_t flags)
 {
 	uint64_t before = counted(counter);

@@ -2,7 +2,7 @@
 #ifndef BRAID_TESTS_UNIT_SHADOW_HOST_H
 #define BRAID_TESTS_UNIT_SHADOW_HOST_H
 
-/* Shadow stacks and CPython's probes with their maps. Include this last. */
+/* Shadow stacks and CPython's probes with their maps. Include this file last. */
 
 #include "core/base/util.h"
 #include "tests/tap.h"
@@ -17,7 +17,7 @@ const volatile __u32 cfg_numbers[EVENT_SLOTS_N];
 __u32 last_code = 0, rest_epoch = 0;
 
 #include "bpf/shadow.bpf.c"
-/* clang-format off: shadow.bpf.c has what the next one declares */
+/* clang-format off: shadow.bpf.c must precede the next file, which uses its declarations */
 #include "bpf/python_probes.bpf.c"
 /* clang-format on */
 
@@ -60,7 +60,7 @@ static inline uint64_t counted(enum counter counter)
 	return *(uint64_t *)bpf_map_lookup_elem(&counters, &key);
 }
 
-/* A sample of the thread; what it shows is in host.sample. */
+/* Takes a sample of the thread. Its frames are then in host.sample. */
 static inline void shadow__sample(uint64_t sp)
 {
 	struct bpf_perf_event_data ctx = { 0 };
@@ -79,7 +79,7 @@ static inline uint32_t any(void)
 {
 	static uint64_t seed = 1;
 
-	seed = seed * 6364136223846793005 + 1442695040888963407; /* Knuth's MMIX */
+	seed = seed * 6364136223846793005 + 1442695040888963407; /* generator of Knuth's MMIX */
 	return seed >> 32;
 }
 

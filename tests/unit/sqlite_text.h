@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a query says about a file, as text: columns separated by '|', rows by blanks, NULL as "-";
- * or SQLite's error. Borrowed until the next call. */
+/* Returns the result of query @sql on the file @path as text: columns separated by '|', rows by
+ * blanks, NULL as "-"; or SQLite's error. The text is borrowed until the next call. */
 static inline const char *sqlite_text(const char *path, const char *sql)
 {
 	static char text[8192];

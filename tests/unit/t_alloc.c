@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Sampling by bytes: the arithmetic of the kernel half against libm's; what samples stand for sums
- * up to what was allocated. Which functions of a file allocate. */
+/* Sampling by bytes. The arithmetic of the kernel half is compared with libm's, and the values of
+ * samples must sum up to the allocated bytes. Also tests which functions of a file allocate. */
 #include "bpf/alloc.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 static uint64_t seed;
 
-/* splitmix64: the test is the same in each run. */
+/* Returns the next number of splitmix64, a fixed sequence. */
 static uint32_t draw(void)
 {
 	uint64_t x = seed += 0x9e3779b97f4a7c15;
@@ -70,7 +70,7 @@ static void test_weight(void)
 	is_int(alloc__weight(1 << 30, 4096), 1 << 30, "that of a large one: its size");
 }
 
-/* A thread's allocations as the kernel half sees them. */
+/* Returns the estimate that the kernel half makes of a thread's allocations. */
 static double estimate(uint64_t period, const uint64_t *sizes, size_t n_sizes, size_t n,
 		       double *ret_variance)
 {
@@ -87,7 +87,7 @@ static double estimate(uint64_t period, const uint64_t *sizes, size_t n_sizes, s
 		left = alloc__draw(draw(), period);
 		sum += alloc__weight(size, period);
 	}
-	/* Of one allocation: s^2 (1 - p) / p. */
+	/* Variance of one allocation: s^2 (1 - p) / p. */
 	for (size_t i = 0; i < n_sizes; i++) {
 		double p = -expm1(-(double)sizes[i] / period);
 
@@ -121,8 +121,8 @@ static void test_unbiased(void)
 	}
 }
 
-/* Of what is outstanding at the end: those of the samples that nobody has freed, and some sizes are
- * freed more often than others. */
+/* Compares the live bytes at the end with the sum of the samples that were not freed. Sizes are
+ * freed at different rates. */
 static void test_outstanding(void)
 {
 	const uint64_t sizes[] = { 16, 100, 5000, 70000, 1 << 20 }, period = 65536;
@@ -224,7 +224,8 @@ static void test_sites(void)
 
 static const struct alloc_sums nothing;
 
-/* The limit is kept, and used, whatever a window costs; it ends with the load. */
+/* The overhead stays near the limit, at any cost of a window. The limit no longer applies when the
+ * load ends. */
 static void test_windows(void)
 {
 	const uint64_t second = NSEC_PER_SEC, begin = 5 * second;
@@ -280,7 +281,7 @@ static void test_width(void)
 	is_int(windows.width_ns, WINDOW_WIDTH_NS, "... and wider again");
 }
 
-/* 100 gaps of 2500 ns, in 60 of 100 ticks of which the thread is in the probe. */
+/* 100 gaps of 2500 ns; in 60 of 100 ticks the thread is in the probe. */
 static void test_cost(void)
 {
 	struct alloc_sums seen = { .gaps = 100,
@@ -311,7 +312,7 @@ static void see(struct windows *windows, const struct alloc_sums *seen, uint64_t
 	windows__close(windows, 1000, seen, 7, 5e7, now_ns);
 }
 
-/* Against what windows of a known spread do: 50 and 150, at random. */
+/* Compares the margin with windows whose spread is fixed: values 50 and 150, at random. */
 static void test_margin(void)
 {
 	struct alloc_sums seen = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* How much of a process's memory is read and kept. */
+/* Limits on the memory of a process that is read and cached. */
 #include "runtimes/common/allowance.h"
 
 #include "core/base/util.h"

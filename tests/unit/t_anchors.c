@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Addresses of runtime frames: from the pairs that are no frames, and by the order of loops. */
+/* Addresses of runtime frames: from the pairs that are not frames, and by the order of loops. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 		FRAME_ANCHOR, at \
 	}
 
-/* "KEY@ADDRESS ..." */
+/* Returns the pairs as "KEY@ADDRESS ...". */
 static const char *show(const struct runtime_pair *pairs, size_t n)
 {
 	static char text[256];
@@ -115,7 +115,8 @@ static const struct {
 	  "1@0 2@7" },
 };
 
-/* Loops, or compiled code: their CFAs, and those of the frames inside them (NULL: unknown). */
+/* Makes native frames of loops or compiled code from their CFAs, and the CFAs of the frames inside
+ * them (NULL: unknown). */
 static struct runtime_natives natives_of(const uint64_t *starts, const uint64_t *cfas, size_t n)
 {
 	static struct runtime_native list[2 * PAIRS_MAX];
@@ -142,7 +143,8 @@ static void test_prune(void)
 	is_int(anchors__prune(pairs, 3, &none), 1, "no loop at all");
 }
 
-/* Java: native methods' anchors are below their frames, those of moved frames anywhere near. */
+/* Java: anchors of native methods are below their frames; anchors of moved frames are on either
+ * side. */
 static void test_outwards(void)
 {
 	static const uint64_t cfas[] = { 0x1100, 0x1200, 0x1300 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which native frames run or are the frames of a runtime whose loops run the frames up to a mark.
- */
+/* Matches native frames with the frames of a runtime, whose loops run the frames up to a mark. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +30,10 @@ static size_t match(struct stacks *stacks, bool complete)
 
 /* --- cases, as drawn --- */
 
-/* Innermost first. Runtime: f a frame that a loop runs, m5 a native method that is function 5, m?
- * one that cannot be told, | the end of a loop, / what follows is apart. Native: n5 a call of
- * function 5, n? of one that is not known, L code of a loop, n5- without a CFA. */
+/* Parses two stacks, innermost first. Runtime: f is a frame that a loop runs; m5 is a native method
+ * whose function is 5; m? is a native method with an unknown function; | ends a loop; frames after
+ * / are apart. Native: n5 calls function 5; n? calls an unknown function; L is code of a loop; n5-
+ * has no CFA. */
 static void parse(struct stacks *stacks, const char *runtime, const char *native)
 {
 	char text[256], *rest, *token;
@@ -60,7 +60,7 @@ static void parse(struct stacks *stacks, const char *runtime, const char *native
 	}
 }
 
-/* "KEY@ADDRESS ..." */
+/* Returns the pairs as "KEY@ADDRESS ...". */
 static const char *show(const struct runtime_pair *pairs, size_t n)
 {
 	static char text[1024];
@@ -76,7 +76,7 @@ static const char *show(const struct runtime_pair *pairs, size_t n)
 
 static const struct {
 	const char *what, *runtime, *native;
-	bool complete, cut; /* which of both it is for */
+	bool complete, cut; /* kinds of stacks that the case applies to */
 	const char *want;
 } cases[] = {
 	{ "nothing", "", "", true, true, "" },
@@ -157,7 +157,7 @@ static void test_cases(void)
 	}
 }
 
-/* The innermost frame has no loop: whether that has not begun yet depends on the runtime. */
+/* The innermost frame has no loop. It depends on the runtime whether its loop has not begun yet. */
 static void test_starts(void)
 {
 	static const char *const want[] = {
@@ -179,9 +179,9 @@ static void test_starts(void)
 	}
 }
 
-/* --- threads that run, and what was seen of them --- */
+/* --- simulated threads, and the stacks that a sampler gets --- */
 
-/* A fixed sequence: Numerical Recipes' linear congruential generator. */
+/* State of a fixed sequence (linear congruential generator of Numerical Recipes). */
 static uint32_t random_state = 1;
 
 static uint32_t random_below(uint32_t n)
@@ -190,17 +190,18 @@ static uint32_t random_below(uint32_t n)
 	return (random_state >> 8) % n;
 }
 
-/* Made from the outermost frame on, then turned around. */
+/* Stacks of a thread, made from the outermost frame on and then reversed. */
 struct thread {
 	struct stacks stacks;
-	uint64_t want[FRAMES_MAX]; /* of each pair: its address */
+	uint64_t want[FRAMES_MAX]; /* address of each pair */
 	uint64_t last_function;
 	uint64_t cfa;
-	bool pending;	/* the innermost ends do not belong together */
-	bool recursion; /* of native methods, which shows the runtime but one call */
+	bool pending;	/* true: the innermost ends of both stacks do not correspond */
+	bool recursion; /* native methods call themselves; the runtime shows one call */
 };
 
-/* `function`: 0: some helper, never called by the runtime. Returns its CFA. */
+/* Adds a native call and returns its CFA. @function is 0 for a helper that the runtime never calls.
+ */
 static uint64_t call(struct thread *thread, uint64_t function, bool loop)
 {
 	struct stacks *stacks = &thread->stacks;
@@ -229,7 +230,8 @@ static void call_helpers(struct thread *thread)
 		call(thread, 0, false);
 }
 
-/* Some are optimised into jumps, some cannot be told, some call themselves in the end. */
+/* Adds native methods. Some are optimised into jumps, some have an unknown function, and some call
+ * themselves at the end. */
 static void call_methods(struct thread *thread)
 {
 	for (uint32_t n = random_below(4), how = 0; n; n--) {
@@ -280,8 +282,8 @@ static void turn(struct thread *thread)
 	}
 }
 
-/* The outermost loop has C code around it; the innermost may have no frame yet, or be about to be
- * entered for the frame that is there already (`pending`). */
+/* Makes the stacks of a thread. C code surrounds the outermost loop. The innermost loop has no
+ * frame yet, or is about to be entered for a frame that exists already (`pending`). */
 static void run_thread(struct thread *thread, bool recursion)
 {
 	uint32_t loops = random_below(5), pending = random_below(4);
@@ -329,7 +331,7 @@ static bool matches(const struct thread *thread, bool complete)
 	return at == n;
 }
 
-/* What is left of a thread's stacks when their outer ends are not seen. */
+/* Cuts the outer ends off a thread's stacks. */
 static void cut(struct thread *thread)
 {
 	struct stacks *stacks = &thread->stacks;
@@ -367,7 +369,7 @@ static void test_threads(void)
 	ok(frames > 100000 && threads > 5000, "they had %zu frames", frames);
 }
 
-/* --- anything --- */
+/* --- random stacks --- */
 
 static void test_anything(void)
 {

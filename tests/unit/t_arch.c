@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Files of arm64 that the cross compiler makes, as readelf, objdump and nm see them, and a core
+/* Files of arm64 that the cross compiler makes, compared with readelf, objdump and nm, and a core
  * file that qemu writes. */
 #include "core/arch/arch.h"
 
@@ -79,7 +79,7 @@ static uint64_t address_of(const char *file, const char *symbol)
 	return address;
 }
 
-/* Returns where readelf's column says that a register was saved, in words from the CFA. */
+/* Returns the place of a saved register in readelf's @column, in words from the CFA. */
 static int words_of(const char *column)
 {
 	return *column == 'c' ? atoi(column + 1) / 8 : UNWIND_WORDS_SAME;
@@ -98,7 +98,7 @@ static bool agrees(const struct unwind_rule *rule, const char *cfa, const char *
 	       rule->fp_words == words_of(fp) && rule->aux_words == words_of(ra);
 }
 
-/* Compares each line of readelf's tables, whose columns differ from function to function. */
+/* Compares each line of readelf's tables, whose columns differ between functions. */
 static void test_rules(const char *name)
 {
 	struct elf_file *file = open_foreign(name);
@@ -157,7 +157,7 @@ out:
 	elf_file__free(file);
 }
 
-/* objdump labels stubs of the PLT: "00000000000004a0 <other@plt>:". */
+/* Compares the stubs of the PLT with the labels of objdump: "00000000000004a0 <other@plt>:". */
 static void test_stubs(const char *name)
 {
 	FILE *pipe = workdir__pipe("aarch64-linux-gnu-objdump -d -j .plt %s | grep '@plt>:'", name);

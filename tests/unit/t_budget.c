@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What samples may cost and what they are worth: the kernel half's budget of a CPU, at times that a
- * test makes up. */
+/* Costs and weights of samples: the kernel half's budget of a CPU, at simulated times. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
@@ -30,7 +29,8 @@ static void test_fill(void)
 	ok(!budget__has(budget, ONE, NOW_NS + 10 * WINDOW_NS), "the same moment adds nothing");
 }
 
-/* A program reads the clock, another one interrupts it and fills, and the first one fills. */
+/* A program reads the clock. Another one interrupts it and fills the budget. Then the first one
+ * fills it. */
 static void test_fill_from_the_past(void)
 {
 	*budget = (struct budget_rec) { .pool = { NOW_NS, -FULL_NS } };
@@ -61,7 +61,7 @@ static void test_spend(void)
 	is_int(budget->pool.left_ns, -FULL_NS, "the pool's debts are bounded");
 }
 
-/* The rare event comes when the frequent one has used up all that it can. */
+/* The rare event occurs when the frequent one has used its whole share. */
 static void test_starvation(void)
 {
 	uint64_t now_ns = NOW_NS;
@@ -105,7 +105,7 @@ static void test_period(void)
 struct sums {
 	uint64_t n, total; /* intervals */
 	uint64_t sampled, weight, sampled_total;
-	uint64_t weight_short; /* of samples shorter than 100 us */
+	uint64_t weight_short; /* weight of samples shorter than 100 us */
 };
 
 static void end_interval(struct interval_clock *clock, uint64_t ns, struct sums *sums)
@@ -123,7 +123,7 @@ static void end_interval(struct interval_clock *clock, uint64_t ns, struct sums 
 	sums->weight_short += ns < 100000 ? worth.weight : 0;
 }
 
-/* Two threads; the first one's waits are mostly short. */
+/* Two threads; most waits of the first one are short. */
 static void test_worth(void)
 {
 	const struct rest_rec *rest = &one->rests[rest_epoch & 1];
@@ -153,7 +153,7 @@ static void test_worth(void)
 	is_int(one->occurrences, sums.n, "which are counted");
 }
 
-/* One interval of 1 ns in which the clock rings stands for no million. */
+/* An interval of 1 ns in which the clock expires does not stand for a million intervals. */
 static void test_shortest(void)
 {
 	struct interval_clock clock = {};
@@ -169,7 +169,7 @@ static void test_shortest(void)
 	   "its weight is bounded by the intervals that there were");
 }
 
-/* User space has taken the rest of an epoch: the next one begins with nothing. */
+/* User space reads the rest of an epoch; the next epoch begins with an empty rest. */
 static void test_epochs(void)
 {
 	struct interval_clock clock = {};
@@ -191,7 +191,7 @@ static void test_epochs(void)
 	   "an interval as long as the period stands for itself alone");
 }
 
-/* Occurrences that all count the same, while there is no budget. */
+/* Occurrences of equal weight while the budget is empty. */
 static void test_counted(void)
 {
 	struct worth worth = { 1, 1, 1 };
@@ -210,13 +210,13 @@ static void test_counted(void)
 	host__set(&cfg_limited, 0);
 }
 
-/* The lower half of a 64-bit number: little-endian. */
+/* Sets the lower half of a 64-bit number (little-endian). */
 static void set_period(uint32_t period)
 {
 	host__set((const volatile uint32_t *)&cfg_periods[RARE], period);
 }
 
-/* -c 3. */
+/* Tests -c 3. */
 static void test_period_of_occurrences(void)
 {
 	struct worth worth = { 1, 1, 1 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which C library a program has, and where that keeps a thread's values: of the machine's own glibc
- * and musl, dynamic and static, of running programs, and of code that is none of these. */
+/* Detects the C library of a program and the place of a thread's values. Covers the machine's own
+ * glibc and musl, dynamic and static, running programs, and code of neither library. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ static struct elf_file *open_elf(const char *name)
 	return fd < 0 || elf_file__open(fd, path, &file, NULL) ? NULL : file;
 }
 
-/* What is found in the running program, once it has come to main. */
+/* Runs the program @name up to its main() and looks up the C library in it. */
 static int find_in(const char *name, const struct elf_file *file, struct c_library *ret)
 {
 	int in[2], out[2], rc = -ESRCH;
@@ -100,7 +100,7 @@ static void test_other_library(void)
 	elf_file__free(file);
 }
 
-/* Functions that are called pthread_getspecific. */
+/* Tests code of functions named pthread_getspecific. */
 static void test_code(const char *what, const char *code, uint16_t values, uint16_t tid)
 {
 	struct c_library found = { 1, 1 };

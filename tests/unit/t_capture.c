@@ -21,7 +21,7 @@ static struct tracker tracker;
 static struct process process = { .pid = PID, .info.pid = PID, .serial = 1, .pidfd = -1 };
 static char path[100];
 
-enum { TICK = 1, WAIT, IO, EVENTS }; /* the session's numbers */
+enum { TICK = 1, WAIT, IO, EVENTS }; /* event numbers of the session */
 
 static const struct capture_event events[EVENTS - 1] = {
 	[TICK - 1] = { { "cpu", SINK_UNIT_SAMPLES }, .timed = true },
@@ -29,7 +29,7 @@ static const struct capture_event events[EVENTS - 1] = {
 	[IO - 1] = { { "io", SINK_UNIT_NS }, .pending = true },
 };
 
-/* A sample of one kernel frame. Returns whether it could be taken. */
+/* Passes a sample of one kernel frame to @capture. Returns whether the sample was accepted. */
 static bool take_of(struct capture *capture, uint32_t event, uint64_t value, uint32_t tgid,
 		    uint64_t time_ns, size_t size)
 {
@@ -56,7 +56,7 @@ static bool take(struct capture *capture, uint32_t tgid, uint64_t time_ns, size_
 	return take_of(capture, TICK, 1, tgid, time_ns, size);
 }
 
-/* A sample that claims to have sections which it has not, or cannot have. */
+/* Tests samples that claim sections that they do not contain or cannot have. */
 static void check_sections(struct capture *capture)
 {
 	static struct {
@@ -97,7 +97,8 @@ static void check_sections(struct capture *capture)
 	}
 }
 
-/* The second one refers to the stack of the first, the third to one that never came. */
+/* The second sample refers to the stack of the first one, the third to a stack that was never sent.
+ */
 static void check_known(struct capture *capture)
 {
 	struct {
@@ -137,7 +138,7 @@ static void check_known(struct capture *capture)
 	   "one whose stack is not there is counted as lost");
 }
 
-/* A sample of four occurrences that never gets its value. */
+/* Passes a sample of four occurrences whose value never arrives. */
 static bool take_pending(struct capture *capture)
 {
 	struct {
@@ -160,8 +161,8 @@ static bool take_pending(struct capture *capture)
 	return !capture__record(capture, &rec, sizeof(rec), NULL);
 }
 
-/* The kernel half's rests, and the worth of each sample that was lost since: a tick of 4, a wait of
- * 5 whose stack was not there, and a sample that is pending. */
+/* Tests the kernel half's rests plus the weight of each sample that was lost since. These are a
+ * tick of 4, a wait of 5 whose stack is missing, and a pending sample. */
 static void check_rests(struct capture *capture)
 {
 	struct capture_rest rest = { .time_ns = 3 * CHANGE_NS, .last = true };
@@ -205,7 +206,8 @@ static const char *recorded(const char *query)
 	return text;
 }
 
-/* The rate changes while samples are under way: what was taken before it has the old weight. */
+/* The rate changes while samples are in transit. A sample from before the change has the old
+ * weight. */
 static void check_weights(struct capture *capture)
 {
 	bool good = take(capture, PID, CHANGE_NS - 10, 0);
@@ -219,7 +221,8 @@ static void check_weights(struct capture *capture)
 	ok(good, "samples are taken");
 }
 
-/* What does not come by the clock is not weighed; what no event has is not a sample. */
+/* A sample that is not taken by the clock is not weighed. A sample without a valid event is
+ * refused. */
 static void check_events(struct capture *capture)
 {
 	ok(take_of(capture, WAIT, 12345, PID, CHANGE_NS, 0), "a sample of another event");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What capture keeps of processes: by serial number, and of their places by number, for one epoch.
- */
+/* Data that capture caches for each process (by serial number) and its places (by number), for one
+ * epoch. */
 #include "core/capture/captured.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void test_processes(void)
 	ok(captured && captured->process == &first && !captured->id, "a new one");
 	ok(captured__get(&set, &first) == captured, "the same again");
 	ok(captured__get(&set, &second) != captured, "another process");
-	first.serial = 3; /* it has executed something else */
+	first.serial = 3; /* the process called exec */
 	ok(!captured__find(&set, 3), "a new incarnation has nothing");
 	ok(captured__find(&set, 1) == captured, "the old one's is still there");
 	captured__forget(&set, captured);

@@ -12,7 +12,8 @@
 #define VARIANTS 400 /* malformed copies */
 #define SAMPLES	 1000
 
-/* A counterpart in readelf for every row, samples from libdw. */
+/* Each row must have a counterpart in readelf's output; samples of the rows are compared with
+ * libdw. */
 static void check_file(const struct fixture *fixture, const char *name, unsigned int least_rows)
 {
 	struct elf_file *file = fixture__open(fixture, name);
@@ -68,7 +69,8 @@ static const char exceptions_cc[] =
 	"	try { return work(argc); } catch (const std::exception &e) { return *e.what(); "
 	"}\n}\n";
 
-/* An aligned local, a variable frame and arguments on the stack: gcc keeps the CFA in the frame. */
+/* A function with an aligned local, a variable frame and arguments on the stack: gcc saves the CFA
+ * in the frame. */
 static const char realign_c[] =
 	"void use(void *);\n"
 	"int f(int a, int b, int c, int d, int e, int g, int h, int n)\n{\n"
@@ -120,7 +122,8 @@ static void test_compiled(const struct fixture *fixture)
 	   "it has a CFA in the frame and rbp saved at rbp");
 }
 
-/* Without .eh_frame; with both sections for different and for the same functions. */
+/* Files without .eh_frame, and files with both sections, for different functions and for the same
+ * ones. */
 static void test_debug_frame(const struct fixture *fixture)
 {
 	static const char no_eh[] = "-fno-asynchronous-unwind-tables -fno-unwind-tables";
@@ -148,7 +151,7 @@ static void test_debug_frame(const struct fixture *fixture)
 	   "gcc with both for the same functions");
 	check_file(fixture, "both", 12);
 
-	/* The linker leaves the entry of the discarded function behind, at address 0. */
+	/* The linker leaves the entry of the discarded function at address 0. */
 	snprintf(command, sizeof(command),
 		 "gcc -O2 -g %s -fPIE -ffunction-sections -c plain.c other.c && "
 		 "gcc -nostdlib -pie -Wl,--gc-sections,-z,noseparate-code -o discarded plain.o "
@@ -207,10 +210,10 @@ static const char entries_s[] =
 	".macro debug cfa, at, len\n"
 	".long 1f - 0f\n0: .long 0\n.quad \\at, \\len\n.byte 0x0e, \\cfa\n"
 	".balign 8, 0\n1:\n.endm\n"
-	"debug 8, 0x1078, 0x8\n"   /* inside what .eh_frame covers */
-	"debug 16, 0x10b8, 0x10\n" /* runs into it */
-	"debug 24, 0x10c8, 0x10\n" /* starts in it */
-	"debug 32, 0x10f8, 0x80\n" /* holds some of it */
+	"debug 8, 0x1078, 0x8\n"   /* inside the range of .eh_frame */
+	"debug 16, 0x10b8, 0x10\n" /* overlaps its start */
+	"debug 24, 0x10c8, 0x10\n" /* starts inside it */
+	"debug 32, 0x10f8, 0x80\n" /* contains part of it */
 	"debug 40, 0x10d0, 0x10\n" /* fills a gap */
 	"debug 48, 0x1130, 0x10\n";
 
@@ -251,8 +254,8 @@ out:
 
 /* --- gaps --- */
 
-/* A function of 13 bytes without a description in front of one that has some, and functions behind
- * all kinds of filling. */
+/* A function of 13 bytes without a description precedes one that has descriptions. Functions follow
+ * all kinds of padding. */
 static const char gaps_s[] = ".text\n.globl code\n.balign 256\ncode:\n"
 			     ".macro f\n.cfi_startproc\nret\n.cfi_endproc\n.endm\n"
 			     "f\n" /* 0 */
@@ -264,9 +267,9 @@ static const char gaps_s[] = ".text\n.globl code\n.balign 256\ncode:\n"
 			     ".skip 15, 0xcc\nf\n"			/* 40 */
 			     ".skip 15, 0\nf\n"				/* 50 */
 			     "nopl 8(%rax)\nnopw %cs:0(%rax,%rax)\nf\n" /* 5b */
-			     ".byte 0x66\nf\n"		    /* 5d: a prefix of nothing */
-			     ".byte 0x0f, 0x1f\nf\n"	    /* 60: part of a nop */
-			     ".byte 0x0f, 0x1f, 0xc0\nf\n"; /* 64: a nop of a register */
+			     ".byte 0x66\nf\n"				/* 5d: a prefix alone */
+			     ".byte 0x0f, 0x1f\nf\n"			/* 60: part of a nop */
+			     ".byte 0x0f, 0x1f, 0xc0\nf\n"; /* 64: a nop with a register operand */
 
 static void test_gaps(const struct fixture *fixture)
 {
@@ -290,8 +293,8 @@ out:
 
 /* --- malformed --- */
 
-/* The common entry that it names lies nowhere, and there is no other: it is left out. Only under
- * UBSan was that ever wrong. */
+/* An entry refers to a common entry outside the section, and there is no other entry, so the entry
+ * is skipped. Only UBSan reported a bug here. */
 static void test_no_common_entry(const struct fixture *fixture)
 {
 	struct row_text rows = { 0 };
@@ -310,8 +313,8 @@ static void test_no_common_entry(const struct fixture *fixture)
 struct image {
 	uint8_t *bytes, *broken;
 	size_t size;
-	uint64_t at, len; /* .eh_frame in it */
-	Elf64_Shdr *shdr; /* in `broken` */
+	uint64_t at, len; /* section .eh_frame in the file */
+	Elf64_Shdr *shdr; /* address in `broken` */
 };
 
 static bool image_open(const struct fixture *fixture, const char *name, struct image *image)
@@ -339,7 +342,8 @@ static bool image_open(const struct fixture *fixture, const char *name, struct i
 	return image->shdr;
 }
 
-/* Builds from `broken`: true if that ended in a valid table of a sane size, or was refused. */
+/* Builds a table from `broken`. Returns true if the result is a valid table of a plausible size, or
+ * an error. */
 static bool build_broken(const struct image *image)
 {
 	struct elf_file *file = NULL;
@@ -350,7 +354,7 @@ static bool build_broken(const struct image *image)
 	rc = elf_file__open_memory(image->broken, image->size, "broken", &file, NULL);
 	if (!rc)
 		rc = unwind_table__build(file, &table, NULL);
-	if (!rc) /* a row takes an instruction, a gap an entry */
+	if (!rc) /* each row requires an instruction, each gap an entry */
 		fine = fixture__table_is_valid(&table) && table.n_rows <= image->len &&
 		       table.n_pages <= image->size / UNWIND_PAGE_BYTES + 16;
 	else

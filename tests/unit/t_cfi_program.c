@@ -33,7 +33,7 @@ static const struct {
 	const char *name;
 	const uint8_t *bytes;
 	size_t size;
-	const char *want; /* one "[start-end rule]" per different row */
+	const char *want; /* one "[start-end rule]" per distinct row */
 } cases[] = {
 	{ "nothing", BYTES(DW_CFA_nop), "[0-100 rsp+8]" },
 	{ "push rbp; mov; leave",
@@ -150,7 +150,7 @@ static const struct {
 	{ "restore without remember", BYTES(DW_CFA_restore_state), "[0-100 unsupported]" },
 };
 
-/* As the compilers and assemblers write it for x86-64. */
+/* The common entry that compilers and assemblers write for x86-64. */
 static const uint8_t usual_cie[] = { DW_CFA_def_cfa, RSP, 8, OFFSET(RA), 1 };
 
 static const char *const reg_names[] = { "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
@@ -159,7 +159,7 @@ static const char *const reg_names[] = { "rax", "rdx", "rcx", "rbx", "rsi", "rdi
 struct text {
 	char text[512];
 	size_t len;
-	uint64_t at; /* where the next range must start */
+	uint64_t at; /* required start of the next range */
 };
 
 static void add(struct text *text, const char *name, short words, int at_rbp)
@@ -206,7 +206,7 @@ static int add_range(void *ctx, uint64_t start, uint64_t end, const struct unwin
 	return 0;
 }
 
-static struct cfi_cie cie; /* of the program that was made last */
+static struct cfi_cie cie; /* common entry of the last program */
 
 static struct cfi_program program_of(const uint8_t *code, size_t size)
 {
@@ -259,7 +259,7 @@ static void test_cies(void)
 		  "data alignment overflows");
 }
 
-/* States are remembered up to a bound. */
+/* DW_CFA_remember_state nests up to a limit. */
 static void test_nesting(void)
 {
 	struct cfi_program program = program_of(usual_cie, sizeof(usual_cie));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Functions without frame descriptions among functions that have them. A compiler describes all of
- * a library; the descriptions of every second function or so are taken away, and the rules that
- * machine code yields in their place are compared with what the compiler said. None may differ. */
+/* Functions without frame descriptions among functions that have them. A compiler describes a whole
+ * library. The test removes about every second description and compares the rules that the machine
+ * code yields with the compiler's. None may differ. */
 #include <fcntl.h>
 
 #include "core/base/util.h"
@@ -12,8 +12,8 @@
 
 #define SEEDS 6
 
-/* Parts that are executed rarely and end in a call that does not return; jumps by tables; functions
- * that only a pointer leads to; calls whose return nothing in the file proves. */
+/* Rarely executed parts that end in a call that does not return, jumps through tables, and
+ * functions that only a pointer refers to. No code in the file proves that some calls return. */
 static const char source[] =
 	"#include <stdlib.h>\n"
 	"extern int out(const char *, ...);\n"
@@ -60,8 +60,8 @@ static Elf64_Shdr *find_section(unsigned char *bytes, const char *name)
 	return NULL;
 }
 
-/* Half of the descriptions become those of no byte. The section has 32-bit lengths, and distances
- * as addresses, as gcc and GNU ld write it. Returns how many. */
+/* Makes half of the descriptions cover 0 bytes. The section has 32-bit lengths and relative
+ * addresses, as gcc and GNU ld write it. Returns the number of changed descriptions. */
 static size_t take_away(unsigned char *bytes, uint32_t seed)
 {
 	Elf64_Shdr *section = find_section(bytes, ".eh_frame");
@@ -85,7 +85,7 @@ struct result {
 	size_t n, right, wrong;
 };
 
-/* The CFA is compared, at each instruction. */
+/* Compares the CFA at each instruction. */
 static void compare(const struct unwind_table *told, const struct elf_file *file,
 		    const struct unwind_table *found, struct result *ret)
 {

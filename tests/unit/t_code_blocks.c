@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Rules of much assembly are made block by block, where they are needed. The rules of a block are
- * those that reading everything gives, in any order of the blocks. The cache keeps the blocks that
- * were read, and belongs to a file with the same code in these. */
+/* Rules of large assembly code are made block by block, on demand. The rules of a block equal those
+ * of a full read, in any order of the blocks. The cache stores the blocks that were read. It is
+ * valid for a file with the same code in these blocks. */
 #include <errno.h>
 
 #include "core/base/util.h"
@@ -10,9 +10,9 @@
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
-#define FUNCTIONS 1200 /* of 512 bytes and more: ten blocks */
+#define FUNCTIONS 1200 /* functions of 512 bytes or more, in ten blocks */
 
-/* A file with fewer descriptions counts as one that has none. */
+/* A file with fewer descriptions counts as a file without any. */
 static const char described[] = "#define FOUR(n) int a##n(int x) { return x + 1; } \\\n"
 				"int b##n(int x) { return x - 1; } \\\n"
 				"int c##n(int x) { return x * 5; } \\\n"
@@ -20,7 +20,7 @@ static const char described[] = "#define FOUR(n) int a##n(int x) { return x + 1;
 				"FOUR(1) FOUR(2) FOUR(3) FOUR(4) FOUR(5) FOUR(6) FOUR(7)\n"
 				"FOUR(8) FOUR(9) FOUR(10) FOUR(11) FOUR(12) FOUR(13)\n";
 
-/* Each function calls the one before it, moves its stack pointer, and has a loop. */
+/* Writes functions that each call the previous one, move the stack pointer and contain a loop. */
 static void write_assembly(int changed)
 {
 	FILE *out;
@@ -63,7 +63,7 @@ struct differences {
 	size_t same, put_off, others; /* bytes of code */
 };
 
-/* At every byte of the code. @block: where nothing may be put off. */
+/* Compares the rules at every byte of the code. No rule of block @block may be UNWIND_LATER. */
 static struct differences compare(const struct unwind_table *all, const struct unwind_table *some,
 				  uint64_t block)
 {
@@ -84,7 +84,7 @@ static struct differences compare(const struct unwind_table *all, const struct u
 	return ret;
 }
 
-/* Makes the rules of a block, in the place of the table before. */
+/* Makes the rules of a block and replaces @table with the result. */
 static bool add_block(struct unwind_table *table, const struct code_reader *reader, uint64_t vaddr)
 {
 	struct unwind_table more;
@@ -171,7 +171,7 @@ static void test_cache(const char *sources)
 	elf_file__free(file);
 }
 
-/* A large file that describes nothing is read block by block, too. */
+/* A large file without descriptions is read block by block, too. */
 static void test_undescribed(void)
 {
 	struct unwind_table table = {}, all = {};

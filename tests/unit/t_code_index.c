@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which code was where and when: against a search through all entries, and with shapes that would
- * be slow if the index were a plain sorted list. */
+/* The index of code by address and time, compared with a search of all entries. Includes shapes
+ * that would be slow if the index were a plain sorted list. */
 #include "core/target/code_index.h"
 
 #include <errno.h>
@@ -9,9 +9,9 @@
 #include "core/base/util.h"
 #include "tests/tap.h"
 
-#define SPACE 64 /* addresses */
+#define SPACE 64 /* number of addresses */
 
-/* The header's rule, word by word. 0: none. */
+/* Applies the rule of the header word by word. Returns 0 for no entry. */
 static uint32_t oracle(const struct code_entry *entries, size_t n, uint64_t address, uint64_t time)
 {
 	const struct code_entry *known = NULL, *later = NULL;
@@ -55,7 +55,7 @@ static void check_random(bool times_ascend)
 							   .size = random_number() % 20,
 							   .text = text };
 			wrong += code_index__add(&index, &entries[n]) != 0;
-			/* between additions, too: that is how runs come about */
+			/* between additions, too, as this creates runs */
 			for (int i = 0; i < 12; i++) {
 				uint64_t address = random_number() % (SPACE + 20);
 				uint64_t at = random_number() % 60;
@@ -94,7 +94,7 @@ static void check_edges(void)
 	ok(!index.n && !index.entries, "done twice");
 }
 
-/* Entries around all others must not make each search look at all of them. */
+/* Entries that enclose all others must not make each search scan all of them. */
 static void check_hostile(void)
 {
 	enum { N = 200000, SEARCHES = 20000 };

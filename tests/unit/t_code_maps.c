@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The maps of a process, which here is the test itself: files that appear, grow, are written anew
- * and vanish; those of its ancestor; what is not believed. */
+/* The maps of a process, here the test itself: files that appear, grow, are rewritten and
+ * disappear. Also the maps of its ancestor, and files that braid does not trust. */
 #include "core/target/code_maps.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ __attribute__((format(printf, 3, 4))) static void write_file(const char *path, c
 	va_end(args);
 }
 
-/* A jitdump file with one piece of code. */
+/* Writes a jitdump file with one piece of code. */
 static void write_dump(const char *path, uint64_t time, uint64_t address, const char *name)
 {
 	uint32_t head[] = { 0x4a695444, 1, 40, 62, 0, 1, 0, 0, 0, 0 };
@@ -140,8 +140,8 @@ static void test_jitdump(void)
 	is_str(name_at(0x4000, 340), "", "one of another name");
 }
 
-/* A child's code is its parent's, as it was when it was forked, until it makes some itself. */
-/* Names that compilers give such files: '*' stands for the PID. */
+/* A child has its parent's code, as of the fork, until the child compiles its own. */
+/* Names that compilers give such files; '*' stands for the PID. */
 static void test_names(void)
 {
 	static const struct {
@@ -202,7 +202,7 @@ static void test_many(void)
 	ok(n >= 16 && n < 40, "files of many threads, up to a limit: %d", n);
 }
 
-/* In a process of its own: the environment is that of its exec. */
+/* Runs in a process of its own, as the environment is that of its exec. */
 static void test_temporary(const char *program)
 {
 	char command[400];

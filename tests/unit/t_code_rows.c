@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Rules that machine code yields: those that the compiler would have said, of the same code with
- * call frame information; of musl's assembly; and of code that contradicts itself. */
+/* Rules from machine code. Covers code that a compiler described, where the rules must equal the
+ * call frame information; musl's assembly; and code that contradicts itself. */
 #include <fcntl.h>
 
 #include "core/base/util.h"
@@ -56,12 +56,12 @@ static const char assembly[] =
 	"mov 48(%rdi),%rsp\nlost: jmp *56(%rdi)\n"
 	"function contradicts\n"
 	"test %edi,%edi\njz 2f\npush %rax\n2: nop\nboth: mov %eax,%edx\nret\n"
-	"function pointless\n" /* rbp is no frame pointer on one of two ways */
+	"function pointless\n" /* rbp is not a frame pointer on one of two paths */
 	"push %rbp\ntest %edi,%edi\njz 3f\nmov %rsp,%rbp\n3: mov %eax,%edx\nafter: pop %rbp\nret\n"
 	".globl at_call,at_fork,pushed,in_frame,unknown,left,lost,both,after\n";
 
-/* As musl's, which describes nothing but its PLT: a number that is no distance, a jump to a stub,
- * and what calls main, to which only an address leads, and which never returns. */
+/* As in musl, which describes only its PLT: a number that is not a distance, and a jump to a stub.
+ * The caller of main, which only an address refers to, never returns. */
 static const char endless[] =
 	".text\n.macro function name\n.globl \\name\n.type \\name,@function\n\\name:\n.endm\n"
 	"function compares\nand $0x7fffffff,%edi\ncompared: cmp $0x7ffffffe,%edi\nret\n"
@@ -71,14 +71,14 @@ static const char endless[] =
 	"behind: mov %ebx,%edi\ncall *%rbx\nbehind_too: mov %eax,%edi\ncall outer@PLT\nhlt\n"
 	".globl compared,to_stub,behind,behind_too\n";
 
-/* Beside what a compiler has described: what is believed is what leads to a return. */
+/* Code beside code with descriptions. Only paths that lead to a return are trusted. */
 static const char gaps_c[] = "int described(int n) { return n + 1; }\n"
 			     "int described_too(int n) { return n - 1; }\n";
 static const char gaps_s[] =
 	".text\n.p2align 4\n"
 	".macro at name\n.globl \\name\n\\name:\n.L\\name:\n.endm\n"
 	"mov %eax,%edx\nat leaf\nadd %edi,%eax\nrepz ret\n.p2align 4\n"
-	/* saves what it changes, and jumps where only it knows (as GMP's) */
+	/* saves the registers that it changes, and jumps through its own table (as GMP's) */
 	"add $-40,%rsp\nmov %rbx,32(%rsp)\nmov %rbp,24(%rsp)\nat saved\nxor %ebp,%ebp\n"
 	"lea .Ltable(%rip),%rax\nmovslq (%rax,%rdi,4),%rcx\nadd %rax,%rcx\nat switches\n"
 	"jmp *%rcx\n"
@@ -86,9 +86,9 @@ static const char gaps_s[] =
 	"nop\nat other_case\nadd %rbp,%rbx\n"
 	"at last_case\nmov 24(%rsp),%rbp\nat one_back\nadd $32,%rsp\npop %rbx\n"
 	"at popped\nret\n.p2align 4\n"
-	"mov %rdi,%rbx\nat gone\nret\n.p2align 4\n" /* and never gives it back */
-	/* keeps its stack pointer where it has aligned it (as x264's), and lets rbp tell where (as
-	 * libjpeg-turbo's) */
+	"mov %rdi,%rbx\nat gone\nret\n.p2align 4\n" /* and never restores it */
+	/* saves its stack pointer in the area that it aligned (as x264's), and lets rbp point to it
+	 * (as libjpeg-turbo's) */
 	"push %rbp\nmov %rsp,%rax\nsub $64,%rsp\nand $-32,%rsp\nat aligned\nmov %rax,56(%rsp)\n"
 	"at kept\npush %rdi\nat kept_below\npop %rdi\nmov 56(%rsp),%rsp\nat back\npop %rbp\nret\n"
 	".p2align 4\n"
@@ -97,12 +97,12 @@ static const char gaps_s[] =
 	"pop %rbp\nret\n.p2align 4\n"
 	/* an instruction that is newer than the disassembler: vpcompressd %zmm1,%zmm2{%k1}{z} */
 	"push %rbx\n.byte 0x62,0xf2,0x7d,0xc9,0x8b,0xca\nat vector\npop %rbx\nret\n.p2align 4\n"
-	/* prefetch 128(%rax), which Capstone 4 does not know */
+	/* prefetch 128(%rax), which Capstone 4 does not support */
 	"push %rbx\n.byte 0x0f,0x0d,0x80,0x80,0,0,0\nat prefetches\npop %rbx\nret\n.p2align 4\n"
-	/* an instruction that nothing knows, whose operand looks like two others */
+	/* an instruction of no CPU, whose operand can be read as two other instructions */
 	"push %rbx\ntest %edi,%edi\njz .Lcertain\n.byte 0x06\nat operand\n.byte 0x5b,0x5b\n"
 	"at doubtful\nmov %edi,%eax\nat certain\npop %rbx\nret\n.p2align 4\n"
-	/* has a stack of its own, and never returns (as GHC's) */
+	/* has its own stack, and never returns (as GHC's) */
 	"at elsewhere\nmov (%rbp),%rax\nadd $8,%rbp\njmp *(%rax)\n.p2align 4\n"
 	"at elsewhere_too\nmov 8(%rbp),%rax\njmp .Lelsewhere\n.p2align 4\n"
 	".section .rodata\n.p2align 2\n.Ltable: .long .Lfirst_case-.Ltable,.Lother_case-.Ltable\n"
@@ -119,14 +119,14 @@ static bool build(const char *name, struct unwind_table *ret, struct elf_file **
 	       !unwind_table__build(*ret_file, ret, NULL);
 }
 
-/* The CFA is what both must agree on: call frame information goes on telling where a register was
- * saved that has been restored from there. */
+/* Returns true if both rules have the same CFA. Only the CFA must match: call frame information
+ * still lists the place of a saved register after its restore. */
 static bool same_cfa(const struct unwind_rule *a, const struct unwind_rule *b)
 {
 	return a->kind == b->kind && a->reg == b->reg && a->cfa_off == b->cfa_off;
 }
 
-/* All code of which the compiler says something. */
+/* Compares all code that the compiler describes. */
 static void compare(const char *options)
 {
 	struct unwind_table told = {}, found = {};
@@ -183,7 +183,7 @@ static struct unwind_rule by(uint8_t reg, int cfa_off, short fp_words, short aux
 				      .aux_words = aux_words };
 }
 
-/* The stack pointer of behind `push %rbp` is a word of the stack. */
+/* Returns the rule in which a word of the stack contains the stack pointer after `push %rbp`. */
 static struct unwind_rule kept(int cfa_off, short aux_words)
 {
 	struct unwind_rule rule = by(UNWIND_REG_RSP, cfa_off, -2, aux_words);
@@ -240,7 +240,8 @@ static void test_endless(void)
 	elf_file__free(file);
 }
 
-/* In a static program only functions without frame descriptions, by their symbols. */
+/* In a static program, only functions without frame descriptions have such rules, by their symbols.
+ */
 static void test_static(void)
 {
 	struct unwind_table table = {};
@@ -271,8 +272,8 @@ static void test_static(void)
 	elf_file__free(file);
 }
 
-/* As lld links: nothing describes the PLT. Its first stub, and what binds the others, are no
- * functions. */
+/* As lld links: the PLT has no descriptions. Its first stub, and the code that binds the others,
+ * are not functions. */
 static void test_plt(void)
 {
 	static const struct unwind_rule none = {};
@@ -339,8 +340,9 @@ static void test_gaps(void)
 	elf_file__free(file);
 }
 
-/* A range whose last call never returns says nothing of the next range's first function; a call of
- * a function of another file that never returns does not lead to the function behind it. */
+/* A range whose last call never returns proves nothing about the first function of the next range.
+ * A call to a function of another file that never returns does not lead to the function behind it.
+ */
 static void test_ends(void)
 {
 	struct unwind_table table = {};
@@ -365,7 +367,7 @@ static void test_ends(void)
 	elf_file__free(file);
 }
 
-/* Sections say how large they are; what the file has counts. */
+/* Sections claim a size; only the size of the file counts. */
 static void test_sizes(void)
 {
 	static const uint64_t sizes[] = { UINT64_MAX, 0xf2f2f2f2f2f2f2f2, 1ULL << 40 };
@@ -391,7 +393,7 @@ static void test_sizes(void)
 	free(bytes);
 }
 
-/* The cache must tell files apart by their code, as that is what such a table is made of. */
+/* The cache must distinguish files by their code, as such a table is made from the code. */
 static void test_cache(const char *title, const char *id, const char *sources, const char *change)
 {
 	struct unwind_table first = {}, second = {}, made = {};
@@ -433,7 +435,7 @@ static void test_cache(const char *title, const char *id, const char *sources, c
 	elf_file__free(file);
 }
 
-/* A function of a few bytes without a description, between two that have one. */
+/* A function of a few bytes without a description, between two described functions. */
 static const char short_s[] = ".text\n.globl before\nbefore: .cfi_startproc\nret\n.cfi_endproc\n"
 			      "1: dec %edi\njnz 1b\nret # short\n"
 			      ".balign 16\nbehind: .cfi_startproc\nret\n.cfi_endproc\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The user's own code, functions without a name, lines of rows, and the ends of paths that tell
- * files apart: profiles that are made here, with the rules of all runtimes. */
+/* The user's own code, functions without a name, lines of rows, and the parts of paths that
+ * distinguish files. Tested on profiles made here, with the rules of all runtimes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,7 +116,7 @@ static void check_lines(void)
 	profile__free(profile);
 }
 
-/* The child of @parent for that function; 0: none. */
+/* Returns the child of @parent for the function @name; 0: no such child. */
 static uint32_t node_of(const struct profile *profile, uint32_t parent, const char *name)
 {
 	for (uint32_t i = 1; i < profile->n_nodes; i++)

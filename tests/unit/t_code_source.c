@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Files of compiled code that several processes share, and files that are made to cost: their
- * memory, bytes and time are bounded, and what is over a bound has no names and is counted. */
+/* Files of compiled code that several processes share, and files that are made to be expensive.
+ * Their memory, bytes and time are bounded. Code beyond a bound has no names and is counted. */
 #include "core/target/code_source.h"
 
 #include <errno.h>
@@ -17,13 +17,13 @@
 #include "tests/unit/workdir.h"
 
 #define USER   4711
-#define PIECES 50000 /* of code in a file */
+#define PIECES 50000 /* pieces of code in a file */
 #define MIB    (1ULL << 20)
 
 static struct code_sources *sources;
 static char path[300];
 
-/* A map of pieces of code, each @bytes long and @stride bytes behind the one before. */
+/* Writes a map of pieces of code, each @bytes long and @stride bytes after the previous one. */
 static void write_map(const char *mode, unsigned n, unsigned stride, unsigned bytes)
 {
 	FILE *file = fopen(path, mode);
@@ -68,7 +68,7 @@ static const char *name_of(struct code_source *source, uint64_t address)
 		       : "(lost)";
 }
 
-/* No limits but of @kind, for a file. */
+/* Sets the limit of @kind for a file to @burst, and no other limits. */
 static void limit(enum quota_kind kind, uint64_t burst)
 {
 	static struct quota_limits limits;
@@ -114,7 +114,7 @@ static void test_sharing(void)
 	code_source__release(NULL);
 }
 
-/* By way of two processes whose maps are one file. */
+/* Reads the file for two processes that share one map. */
 static void test_processes(void)
 {
 	struct procfs_info one = { .pid = getpid(), .inner_pid = 2000000001, .uid = getuid() };
@@ -176,7 +176,7 @@ static void test_memory(void)
 	code_source__release(source);
 }
 
-/* A file that is written anew before each look. */
+/* A file that is rewritten before each read. */
 static void test_rewriting(void)
 {
 	struct code_source *source;
@@ -200,7 +200,7 @@ static void test_rewriting(void)
 	code_source__release(source);
 }
 
-/* Each search would look at thousands of entries. */
+/* Each search would scan thousands of entries. */
 static void test_overlaps(void)
 {
 	enum { SEARCHES = 1000000 };

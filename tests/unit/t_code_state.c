@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Code that moves the stack pointer further than any function does: its frame is unknown, and no
- * distance wraps around to one that looks right. */
+/* Code that moves the stack pointer further than any function does. Its frame is unknown, and no
+ * distance wraps around to a plausible value. */
 #include "core/insn/code_state.h"
 
 #include "core/base/util.h"

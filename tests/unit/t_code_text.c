@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Texts from a target become UTF-8, whatever they were. */
+/* Texts from a target become UTF-8, in any source encoding. */
 #include <iconv.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "runtimes/common/code_text.h"
 #include "tests/tap.h"
 
-#define R "\xef\xbf\xbd" /* U+FFFD, in place of what is no character */
+#define R "\xef\xbf\xbd" /* U+FFFD, the replacement for an invalid character */
 
-/* From memory that ends with the text, for ASan. Owned. */
+/* Copies the text to memory that ends with it, for ASan. The result is owned by the caller. */
 static char *dup_exact(const void *from, size_t room, unsigned int kind, size_t len)
 {
 	char *exact = malloc(room ? room : 1), *text;
@@ -103,7 +103,7 @@ static void test_cut(void)
 	check("xy\xe2\x82", 4, CODE_TEXT_UTF8, 5, "xy" R "...", "cut within a character");
 }
 
-/* A fixed sequence: Numerical Recipes' linear congruential generator. */
+/* State of a fixed sequence (linear congruential generator of Numerical Recipes). */
 static uint32_t random_state = 1;
 
 static uint32_t random_below(uint32_t n)
@@ -123,7 +123,8 @@ static bool is_utf8(const char *text, size_t size)
 	return valid;
 }
 
-/* Random bytes, weighted towards the ones that begin and go on characters; iconv is the judge. */
+/* Converts random bytes, weighted towards bytes that begin and continue characters. iconv is the
+ * oracle. */
 static void test_random(void)
 {
 	size_t unchanged = 0;

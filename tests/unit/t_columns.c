@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Names of targets are cut to the columns of a terminal, whatever they are made of. */
+/* Names of targets are cut to the columns of a terminal, for any characters. */
 #include "core/cli/columns.h"
 
 #include <locale.h>

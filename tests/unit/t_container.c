@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Containers by their cgroups: paths as engines write them. */
+/* Containers by their cgroups: paths as container engines write them. */
 #include "core/target/container.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #define OTHER "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 
 static const struct {
-	const char *path, *container; /* NULL: none */
+	const char *path, *container; /* NULL: no container */
 } cases[] = {
 	{ "/", NULL },
 	{ "", NULL },
@@ -43,7 +43,7 @@ static const struct {
 	{ "/lxc.monitor.web", NULL },
 	{ "/lxc/web", "web" },
 	{ "/../" ID, ID },
-	/* What is none of these, or not whole. */
+	/* Paths of other forms, or incomplete ones. */
 	{ "/docker-.scope", NULL },
 	{ "/docker/0123456789abcdef", NULL },
 	{ "/docker/" ID "0", NULL },

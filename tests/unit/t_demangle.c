@@ -50,7 +50,8 @@ static const struct {
 	{ "_Reserved", "_Reserved" },
 };
 
-/* `steps` times pair<X, X>, each step one back reference longer: doubles what it stands for. */
+/* Writes @steps times pair<X, X>, each step one back reference longer, which doubles the length of
+ * the result. */
 static void write_bomb(char *buf, int steps)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";

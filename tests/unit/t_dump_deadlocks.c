@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A dump names a deadlock only if all its waits exist at one instant. Programs stand at a known
+/* A dump names a deadlock only if all its waits exist at one instant. Programs stop at a fixed
  * place while some of their threads are read, then change the locks, and are read to the end. */
 #include "core/dump/dump_state.h"
 
@@ -21,7 +21,7 @@
 
 enum { FIRST, SECOND, THIRD, THREADS_MAX };
 
-static struct shared { /* of the program and the test */
+static struct shared { /* memory that the program and the test share */
 	pthread_mutex_t one, two;
 	volatile uint32_t tids[THREADS_MAX];
 } * shared;
@@ -69,7 +69,7 @@ static void start(void *(*function)(void *))
 	pthread_create(&thread, NULL, function, NULL);
 }
 
-/* --- each of two threads waits for what the other has --- */
+/* --- two threads, each waiting for the other's mutex --- */
 
 static pthread_barrier_t barrier;
 
@@ -93,7 +93,7 @@ static void deadlock(void)
 	pthread_mutex_lock(&shared->two);
 }
 
-/* --- the first waits, gets the mutex, and the second waits for it then --- */
+/* --- the first waits and gets the mutex; then the second waits for it --- */
 
 static void *gets_one(void *unused)
 {
@@ -267,8 +267,8 @@ static void test_deadlock(void)
 	end_program(pid);
 }
 
-/* Opens the dump and reads the thread FIRST, which waits for the program's first thread. Lets the
- * program go on then. */
+/* Opens the dump and reads the thread FIRST, which waits for the program's first thread. Then lets
+ * the program continue. */
 static struct dump_thread *take_then_go(struct test *test, pid_t pid)
 {
 	struct dump_thread *first;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Frames of a dump that the kernel tells as text. */
+/* Frames of a dump that the kernel prints as text. */
 #include "core/dump/dump_state.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Inlined calls whose description lies in .dwo files and .dwp packages, made by the compilers and
- * packers at hand: found where they are, never taken from another build, and missed with a reason.
- */
+/* Inlined calls whose description is in .dwo files and .dwp packages, made by the installed
+ * compilers and packers. A description is found at its place, never read from another build, and
+ * reported with a reason if it is missing. */
 #include <inttypes.h>
 #include <sys/stat.h>
 
@@ -12,7 +12,7 @@
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
-/* Two units with other names at the same places, so that mixing them up is seen. */
+/* Writes two units with other names at the same places, so that the test notices a mix-up. */
 static void write_unit(const char *name, const char *file)
 {
 	char text[1024];
@@ -119,7 +119,7 @@ static void test_places(const char *compiler, int version)
 	check("compressed by zstd", "objcopy --compress-debug-sections=zstd obj/two.dwo", "prog");
 	check("beside the program", "mv obj/*.dwo .", "prog");
 	workdir__run("rm -f *.dwo");
-	/* The dwp of binutils 2.40 leaves DWARF 5 out, and llvm-dwp 14 hangs on files of gcc. */
+	/* The dwp of binutils 2.40 omits DWARF 5, and llvm-dwp 14 hangs on files of gcc. */
 	if (version == 4)
 		check("a package of dwp", "cd away && dwp one.dwo two.dwo -o ../prog.dwp", "prog");
 	if (!strcmp(compiler, "clang"))
@@ -135,7 +135,7 @@ static void test_places(const char *compiler, int version)
 	ok(is_missed(lost), "and that is reported");
 }
 
-/* Files of another build have other numbers. */
+/* Files of another build have other IDs. */
 static void test_stale(void)
 {
 	if (!build("gcc", 5))
@@ -148,7 +148,7 @@ static void test_stale(void)
 	is_int(count_right("prog-stale"), 2, "and both with the old file");
 }
 
-/* Damaged packages and files: any result but a crash, a hang or another unit's names. */
+/* Damaged packages and files: any result except a crash, a hang or names of another unit. */
 static void test_damaged(const char *name)
 {
 	char path[128];

@@ -154,7 +154,7 @@ static void test_memory(void)
 	elf_file__section(file, ".dynsym", &symbols);
 	elf_file__free(file);
 
-	/* Header without section table, as sstrip leaves it. */
+	/* A header without a section table, as sstrip leaves it. */
 	Elf64_Ehdr *ehdr = (Elf64_Ehdr *)image;
 	ehdr->e_shoff = 0;
 	ehdr->e_shnum = ehdr->e_shstrndx = 0;
@@ -172,8 +172,8 @@ static void test_memory(void)
 	elf_file__free(NULL);
 }
 
-/* Other names that end as the one that is asked for, and stand before and after it: such as a
- * linker leaves that does not have names share their ends. */
+/* Other names end with the requested name, and precede and follow it. A linker that does not merge
+ * the ends of names leaves such names. */
 static void test_shared_ends(void)
 {
 	static const char others[][9] = { "a_twicex", "z_twicex" };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Compressed sections: by objcopy in each of its formats, and made here with libzstd and zlib,
- * whole and damaged. */
+/* Compressed sections, whole and damaged: made by objcopy in each of its formats, and made here
+ * with libzstd and zlib. */
 #include <endian.h>
 #include <errno.h>
 #include <sys/mman.h>
@@ -87,7 +87,7 @@ static void test_formats(void)
 static uint8_t contents[CONTENTS];
 
 struct made {
-	uint8_t *data; /* of the section, ROOM bytes */
+	uint8_t *data; /* contents of the section, ROOM bytes */
 	size_t size;
 	int fd;
 };
@@ -111,7 +111,7 @@ static void put_header(struct made *made, uint32_t type, uint64_t size)
 	made->size = max_of(made->size, sizeof(Elf64_Chdr));
 }
 
-/* Appends one frame; with @sized its header has the size of the contents. */
+/* Appends one frame. If @sized, its header contains the size of the contents. */
 static void put_frame(struct made *made, const void *from, size_t n, int level, bool sized)
 {
 	ZSTD_CCtx *zstd = ZSTD_createCCtx();
@@ -121,7 +121,7 @@ static void put_frame(struct made *made, const void *from, size_t n, int level, 
 	ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, level);
 	ZSTD_CCtx_setParameter(zstd, ZSTD_c_contentSizeFlag, sized);
 	ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, !sized);
-	if (!sized) /* a flush first: the size is not known when the frame begins */
+	if (!sized) /* a flush first, so that the size is unknown when the frame begins */
 		ZSTD_compressStream2(zstd, &out, &in, ZSTD_e_flush);
 	if (ZSTD_compressStream2(zstd, &out, &in, ZSTD_e_end))
 		exit(1);
@@ -129,8 +129,8 @@ static void put_frame(struct made *made, const void *from, size_t n, int level, 
 	ZSTD_freeCCtx(zstd);
 }
 
-/* Reads the section as @name has it: 0 if the contents are right, 1 if they are wrong, or as
- * elf_section__find and elf_section__read. */
+/* Reads section @name. Returns 0 if the contents are right, 1 if they are wrong, or an error of
+ * elf_section__find() or elf_section__read(). */
 static int read_back(const struct made *made, const char *name, uint64_t flags)
 {
 	struct hostile_section section = { name, SHT_PROGBITS, 0, flags, 0, DATA_AT, made->size };
@@ -167,7 +167,7 @@ static void test_zstd(void)
 	size_t whole;
 
 	for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
-		/* Linkers state the size; without, level 22 asks for a window of 128 MiB. */
+		/* Linkers store the size; without a size, level 22 requires a window of 128 MiB. */
 		for (int sized = levels[i] > 19; sized < 2; sized++) {
 			made.size = 0;
 			put_header(&made, ELFCOMPRESS_ZSTD, CONTENTS);
@@ -203,7 +203,7 @@ static void test_zstd(void)
 	end(&made);
 }
 
-/* More history than any linker asks for, so that the decoder would take 1 GiB. */
+/* More history than any linker uses: the decoder would allocate 1 GiB. */
 static void test_window(void)
 {
 	struct made made = make();
@@ -245,7 +245,7 @@ static void test_gnu(void)
 int main(void)
 {
 	workdir__make();
-	/* Text with repetitions, and noise that no method makes smaller. */
+	/* Text with repetitions, and noise that no method compresses. */
 	for (size_t i = 0; i < CONTENTS; i++)
 		contents[i] = i % 4096 < 1024 ? (size_t)rand() : (i / 4096) + i % 61;
 	test_formats();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The C library of this very process, out of its memory; and headers that nobody should believe. */
+/* The C library of the test process, read from its memory, and headers that must not be trusted. */
 #include "core/elf/elf_memory.h"
 
 #include <dlfcn.h>

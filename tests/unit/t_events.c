@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* -e: what is understood as an event, and what is not, in which words; names that are near. */
+/* Tests -e: texts that are events, texts that are not, the error messages, and suggestions of
+ * similar names. */
 #include "core/events/events.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Lanes of a thread that switches stacks by itself: found again, told from others that have begun
- * there anew, given up; and ends of calls that exceptions leave. */
+/* Lanes of a thread that switches stacks by itself. They are found again, distinguished from newer
+ * stacks at the same address, and dropped. Also ends of calls that exceptions leave. */
 #include "tests/unit/shadow_host.h"
 
 #define STACK(n)      (0x7f0000000000ULL + (n)*0x100000ULL)
@@ -85,7 +85,7 @@ static void test_many(void)
 	ok(with_calls == slots_in_use(), "one shadow stack each");
 }
 
-/* Of which the outermost call is nearest above. */
+/* A sample shows the lane whose outermost call is nearest above. */
 static void test_samples(void)
 {
 	change(0, 100, FRAMES_PLENTY);
@@ -103,7 +103,7 @@ static void test_processes(void)
 	struct shadow *copied;
 	uint32_t before = slots_in_use();
 
-	for (uint32_t i = 2; i < SHADOWS; i++) /* make room */
+	for (uint32_t i = 2; i < SHADOWS; i++) /* claim all remaining slots */
 		if (i < SHADOW_FIBERS_MAX && fiber__is_used(head, i))
 			forget(fiber__owner(head, i)), head->fibers_used &= ~(1U << i);
 	before = slots_in_use();

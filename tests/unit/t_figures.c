@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Medians, their intervals, and what is called a difference. */
+/* Medians, their intervals, and the test for a difference. */
 #include <math.h>
 #include <stdint.h>
 
@@ -9,7 +9,7 @@
 
 #define VALUES_MAX 400
 
-/* Which ranks make an interval of 95 %: the table of the sign test that textbooks have (Conover,
+/* Ranks of a 95 % interval. The oracle is the table of the sign test of textbooks (Conover,
  * Practical Nonparametric Statistics, by the binomial distribution of p = 1/2). */
 static void test_ranks(void)
 {
@@ -23,7 +23,7 @@ static void test_ranks(void)
 		int n = cases[i].n, k = cases[i].k;
 		struct figure figure;
 
-		for (int v = 0; v < n; v++) /* 1 to n, out of order */
+		for (int v = 0; v < n; v++) /* 1 to n, unsorted */
 			values[v] = 1 + (v * 7) % n;
 		if (n % 7 == 0)
 			for (int v = 0; v < n; v++)
@@ -50,7 +50,7 @@ static void test_few(void)
 	ok(figure.n == 0 && !figure__differs(&figure), "of none there is no figure");
 }
 
-/* How often the interval holds the true median, of a skewed distribution. */
+/* Measures how often the interval contains the true median of a skewed distribution. */
 static void test_coverage(void)
 {
 	static const int sizes[] = { 6, 9, 15, 40, 400 };
@@ -90,7 +90,7 @@ static void test_ratio(void)
 }
 
 /* Times that vary much more than they differ. */
-/* Three to five values are no proof of a small difference, but of a large one. */
+/* Three to five values cannot prove a small difference, but can prove a large one. */
 static void test_unsure(void)
 {
 	double one[] = { 1, 1, 1, 1, 1, 1 }, close[] = { 1.02, 1.1, 1.2, 1.05, 1.07, 1.04 };

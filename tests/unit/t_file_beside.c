@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A file that gets its place when it is whole, and its writer killed at each step of that: by the
- * kernel, at a system call that is chosen (seccomp). */
+/* A file that moves to its place when it is complete. Its writer is killed by the kernel at each
+ * step, at a chosen system call (seccomp). */
 #include "core/base/file_beside.h"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 #include "tests/unit/workdir.h"
 
 #define NOBODY	65534
-#define NOWHERE 0xffff /* no system call */
+#define NOWHERE 0xffff /* not a system call */
 
 static void clean(void)
 {
@@ -45,8 +45,8 @@ static void put(const char *name, const char *text)
 	close(fd);
 }
 
-/* From now on the process ends at `number`; unless `nameless`, no file system has files without a
- * name. */
+/* Kills the process at system call @number. If @nameless is false, no file system supports files
+ * without a name. */
 static void end_at(uint32_t number, bool nameless)
 {
 	struct sock_filter filter[] = {
@@ -79,7 +79,7 @@ static int write_whole(const char *text)
 	return ret;
 }
 
-/* Its status, as the shell has it. */
+/* Writes in a child. Returns the child's status, as the shell has it. */
 static int write_in_child(const char *text, uint32_t number, bool nameless)
 {
 	pid_t child = fork();
@@ -128,7 +128,7 @@ static void test_replaced(void)
 	clean();
 }
 
-/* The name is taken by what is not braid's to touch. */
+/* The name belongs to a file that braid must not change. */
 static void test_not_ours(void)
 {
 	char name[64] = "";
@@ -175,7 +175,7 @@ static void test_only_if_free(void)
 	file_beside__done(&file);
 }
 
-/* Where the file system has no files without a name. */
+/* The file system does not support files without a name. */
 static void test_named(void)
 {
 	is_int(write_in_child("new", NOWHERE, false), 0, "named: written");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Filters of tracepoints: written, resolved by types that a test makes up, and tested by the kernel
- * half over structs of this process. */
+/* Filters of tracepoints: written as text, resolved with types that the test makes, and tested by
+ * the kernel half on structs of the test process. */
 #include "core/events/filter.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "tests/unit/tables.h"
 
-/* --- what the tracepoint `made` passes: (thing, number, small, name, word) --- */
+/* --- arguments of the tracepoint `made`: (thing, number, small, name, word) --- */
 
 struct inner {
 	uint32_t a;
@@ -62,7 +62,7 @@ static struct btf *types(void)
 	btf__add_field(btf, "flags", u8, 0, 0);
 	btf__add_field(btf, "level", s8, 0, 0);
 	thing = btf__add_struct(btf, "thing", sizeof(struct thing));
-	thing_ptr = thing + 1; /* added next */
+	thing_ptr = thing + 1; /* type that is added next */
 	btf__add_field(btf, "depth", s16, 8 * offsetof(struct thing, depth), 0);
 	btf__add_field(btf, "text", text, 8 * offsetof(struct thing, text), 0);
 	btf__add_field(btf, "next", thing_ptr, 8 * offsetof(struct thing, next), 0);
@@ -91,7 +91,7 @@ static struct btf *types(void)
 	btf__add_func_proto(btf, 0);
 	btf__add_func_param(btf, "__data", 0);
 	btf__add_func(btf, "__traceiter_bare", BTF_FUNC_STATIC, btf__type_cnt(btf) - 1);
-	/* As a kernel without such functions has it: without names. */
+	/* As in a kernel without such functions: without names. */
 	proto = btf__add_func_proto(btf, 0);
 	btf__add_func_param(btf, NULL, data);
 	btf__add_func_param(btf, NULL, s32);
@@ -109,7 +109,8 @@ static int compile(const struct btf *btf, const char *tracepoint, const char *te
 	return code ? code : filter__compile(&terms, btf, tracepoint, ret, err);
 }
 
-/* A word is what an argument is passed in: what is behind a small one may be anything. */
+/* Runs @filter. Each argument is passed in a word, and the bytes behind a small argument have any
+ * value. */
 static int passes(const struct event_filter *filter)
 {
 	uint64_t arguments[] = { (uintptr_t)&first,
@@ -201,7 +202,7 @@ static void test_joined(const struct btf *btf)
 	      1);
 	holds(btf, "pid == 100 && tid == 100", 1);
 	holds(btf, "tid == 101", 0);
-	/* What is required is so whatever the alternatives are. */
+	/* A required test applies to all alternatives. */
 	filter_terms__parse("small == 1 || small == 200", &terms, &err);
 	filter.tests[0] = (struct filter_test) { .argument = 1, .bytes = 4, .value = 77 };
 	is_int(filter__compile(&terms, btf, "made", &filter, &err), 0, "behind what is required");

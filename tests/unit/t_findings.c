@@ -20,7 +20,7 @@ static uint32_t frame(int kind, const char *name, const char *file, uint32_t lin
 	return ret;
 }
 
-/* `frames`: root first, behind the state. */
+/* Adds a stack of @frames, root first, after the state. */
 static void add(const char *state, const uint32_t *frames, size_t n, uint64_t weight)
 {
 	bool waits = !strncmp(state, "waiting", 7);

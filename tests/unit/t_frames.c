@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Views of a profile with fewer frames, trees, and tables by something else than functions. */
+/* Views of a profile with fewer frames, trees, and tables by other columns than functions. */
 #include "core/profile/frames.h"
 
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static struct profile *new_profile(void)
 	return profile;
 }
 
-/* Frames with a blank between: "s:f" of the script, "k:read" of the kernel, "l:label", "i:x@lib"
- * inlined, "x@lib" native. */
+/* Adds a stack of frames separated by blanks: "s:f" of the script, "k:read" of the kernel,
+ * "l:label", "i:x@lib" inlined, "x@lib" native. */
 static void add(struct profile *profile, const char *text, uint64_t weight)
 {
 	char *copy = strdup(text), *rest = copy, *name;
@@ -175,7 +175,7 @@ static void check_others(void)
 	check_views(profile, "", "", "an empty profile");
 }
 
-/* All threads' shares follow their nodes. */
+/* The shares of all threads follow their nodes. */
 static void check_shares(void)
 {
 	struct profile *profile = new_profile(), *view = NULL;
@@ -293,7 +293,7 @@ static void check_tree(void)
 	profile__free(profile);
 }
 
-/* Nothing ever gets out of its column: a fork at each of 200 levels. */
+/* A tree with a fork at each of 200 levels stays within its column. */
 static void check_deep_tree(void)
 {
 	struct profile *profile = new_profile();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Where functions return, with proof: this program's own, written in assembly so that the addresses
- * of all returns are known. */
+/* Addresses where functions provably return. The test's own functions are written in assembly, so
+ * that the addresses of all returns are fixed. */
 #include "core/insn/function_returns.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ FUNCTION("loops", "1: dec %edi\njne 1b\n.byte 0xf2\njmp 2f\n.byte 0xc3,0xc3\n2:\
 loops[], loops_a[];
 FUNCTION("prefixed", ".globl prefixed_a\nprefixed_a: repz ret\n")
 prefixed[], prefixed_a[];
-/* Five cases, of which the last one is in the cold part. */
+/* Five cases; the last one is in the cold part. */
 FUNCTION("table",
 	 "cmp $4,%edi\nja 9f\nlea table_cases(%rip),%rax\nmovslq (%rax,%rdi,4),%rdx\n"
 	 "add %rax,%rdx\nnotrack jmp *%rdx\n1:" RET("table_a") "2:" RET("table_b") "9:" RET(
@@ -34,7 +34,7 @@ FUNCTION("table",
 table[], table_a[], table_b[], table_c[];
 FUNCTION("table_cold", "nop\n" RET("table_d"))
 table_d[];
-/* The same without a bound: the table's length is not known. */
+/* As "table", without a bound check: the length of the table is unknown. */
 FUNCTION("boundless", "lea boundless_cases(%rip),%rax\nmovslq (%rax,%rdi,4),%rdx\n"
 		      "add %rax,%rdx\njmp *%rdx\n1: ret\n2: ret\n.pushsection .rodata\n.balign 4\n"
 		      "boundless_cases: .long 1b-boundless_cases,2b-boundless_cases\n.popsection")
@@ -130,7 +130,8 @@ static void test_jumps(void)
 	ok(returns.n_jumps == 1 && has(returns.jumps, 1, away_b), "... and one a jump");
 }
 
-/* Calls of `tail` and of what jumps to it may end as calls of `two`, never the other way. */
+/* Calls of `tail`, and of functions that jump to it, may end as calls of `two`, never the reverse.
+ */
 static void test_elsewhere(void)
 {
 	const uint64_t others[] = { vaddr_of(two), vaddr_of(loops) };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What Go's table says of a program against what its linker wrote for debuggers: .debug_frame for
- * the stack at each instruction, DWARF's lines and inlined functions. */
+/* Go's table of a program, compared with the linker's debug information: .debug_frame for the stack
+ * at each instruction, and DWARF for lines and inlined functions. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ static struct elf_file *open_file(const char *path)
 	return fd >= 0 && !elf_file__open(fd, path, &file, &err) ? file : NULL;
 }
 
-/* Functions that write the stack pointer in assembly: Go's debug information knows no more of them
- * than the table does, or less. */
+/* Functions that write the stack pointer in assembly are skipped: Go's debug information has no
+ * more data on them than the table, or less. */
 static bool is_compared(const struct elf_file *file, const struct go_table *table,
 			const struct go_places *places, const struct go_function *function,
 			const struct unwind_rule *rule)
@@ -41,8 +41,8 @@ static bool is_compared(const struct elf_file *file, const struct go_table *tabl
 	       !go_switches__of(file, table, places, function, switches);
 }
 
-/* Offset of a structure's member, by debug information as readelf shows it: the names, each with
- * what follows of its entry. */
+/* Returns the offset of a structure's member from readelf's dump of the debug information: the
+ * names, each with the rest of its entry. */
 static long member_at(const char *type, const char *member)
 {
 	char line[512], command[4200];
@@ -73,8 +73,8 @@ static long member_at(const char *type, const char *member)
 	return offset;
 }
 
-/* Functions in assembly: C's registers in what C calls, and the stack pointer that is kept in a
- * register while the stack is aligned for C. */
+/* Functions in assembly: C's registers in functions that C calls, and a stack pointer that is saved
+ * in a register while the stack is aligned for C. */
 static void test_assembly(const struct elf_file *file, const struct go_table *table)
 {
 	struct unwind_table own = {};
@@ -140,7 +140,8 @@ static void test_rows(const struct elf_file *file, const struct go_table *table)
 	unwind_table__done(&debug);
 }
 
-/* "main.outer": Go's symbols have it, or what is inlined there. */
+/* Returns true for the same function, such as "main.outer", which Go's symbols or the inlined
+ * functions have. */
 static bool is_same(const struct runtime_symbol *got, const struct symbol_frame *want)
 {
 	return !strncmp(got->function, want->function, strlen(got->function)) &&
@@ -149,8 +150,8 @@ static bool is_same(const struct runtime_symbol *got, const struct symbol_frame 
 
 static void test_names(const struct elf_file *file, const struct go_table *table)
 {
-	/* Not of the program itself: the lines of calls there are those of what cgo has made of it.
-	 */
+	/* Only functions outside the program itself: the lines of its calls are those of cgo's
+	 * output. */
 	static const char *const functions[] = { "runtime.mallocgc",	  "runtime.schedule",
 						 "encoding/json.Marshal", "fmt.Fscan",
 						 "bufio.(*Scanner).Scan", NULL };
@@ -171,7 +172,7 @@ static void test_names(const struct elf_file *file, const struct go_table *table
 			int n_want = symbols__resolve(symbols, at, want, SYMBOL_INLINES_MAX);
 			bool same = n_got == n_want;
 
-			/* The linker fills up with instructions that no line is of. */
+			/* The linker pads with instructions that belong to no line. */
 			if (n_want < 1 || !want[0].line)
 				continue;
 			for (int i = 0; same && i < n_got; i++)
@@ -215,7 +216,7 @@ static struct bytes read_program(void)
 	return bytes;
 }
 
-/* Offset in the file of the two words, one after the other. */
+/* Returns the offset in the file of the two words @first and @second, one after the other. */
 static size_t find_words(struct bytes bytes, uint64_t first, uint64_t second)
 {
 	const uint64_t words[2] = { first, second };
@@ -235,8 +236,8 @@ static struct elf_file *open_bytes(struct bytes bytes)
 	return file;
 }
 
-/* Names at places of a function that has inlined others: how many frames, and whether the
- * outermost one has a line. */
+/* Tests the names at places of a function that inlined others: the number of frames, and whether
+ * the outermost one has a line. */
 static bool all_placed(const struct elf_file *file, const struct go_table *table, uint64_t data,
 		       int *ret_inlined)
 {
@@ -269,7 +270,7 @@ static void test_moved_data(const struct go_table *table, uint64_t data)
 
 	ok(module && !memcmp(gofunc, &data, 8), "gofunc is where Go 1.19 has it");
 	memmove(gofunc + MODULE_LATER, gofunc, 8);
-	memcpy(gofunc, "\x40\x02\0\0\0\0\0\0", 8); /* an offset, as Go 1.27 has there */
+	memcpy(gofunc, "\x40\x02\0\0\0\0\0\0", 8); /* an offset, as in Go 1.27 */
 	file = open_bytes(bytes);
 	ok(!go_table__open(file, &own) && !go_names__data(file, &own, &found) && found == data,
 	   "it is found where Go 1.27 has it");
@@ -288,7 +289,7 @@ static void test_moved_data(const struct go_table *table, uint64_t data)
 	free(bytes.at);
 }
 
-/* Offset in the bytes of the fixed part of the table's i-th function. */
+/* Returns the fixed part of the table's function @i in the bytes. */
 static uint8_t *function_at(const struct go_table *table, uint8_t *header, size_t i)
 {
 	uint32_t offset = 0;
@@ -327,7 +328,7 @@ static void test_other_layout(const struct go_table *table)
 	free(bytes.at);
 }
 
-/* A malformed table: -1 and the smallest number there is. */
+/* A malformed table: -1 and the smallest number. */
 static void test_wrapped(void)
 {
 	static const uint8_t bytes[] = { 0xff, 0xff, 0xff, 0xff, 0x0f, 4, 0 };

@@ -12,7 +12,7 @@ static void check_budget(void)
 	struct budget budget;
 	uint64_t now = 7 * SEC;
 
-	budget__init(&budget, 5, 2, now); /* 100 ms a second */
+	budget__init(&budget, 5, 2, now); /* 100 ms per second */
 	ok(!budget__is_overdrawn(&budget), "not overdrawn at first");
 	budget__spend(&budget, 100 * MS, now);
 	ok(!budget__is_overdrawn(&budget), "a second's worth may be spent at once");

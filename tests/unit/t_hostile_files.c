@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Files that claim more than anybody can read: each reader ends when the work is to stop, and says
- * so; what it has charged is given back; and holes cost nothing. The stop comes a few milliseconds
- * after the start of work that takes a hundred times as long. */
+/* Files that claim more data than a reader can process. Each reader ends when the work is stopped,
+ * and reports it. Its charge is returned, and holes cost nothing. The stop occurs a few
+ * milliseconds after the start of work that lasts a hundred times as long. */
 #include <errno.h>
 #include <lzma.h>
 #include <stdio.h>
@@ -31,13 +31,13 @@
 #define HEADERS_AT 0x8000
 #define TEXT	   0x400000
 
-/* CPU time of work that was stopped: without a look at the stop it takes seconds. */
+/* CPU time of work that was stopped. A reader that does not check for the stop needs seconds. */
 #define STOPPED_NS (NSEC_PER_SEC / 2)
 
 static struct quota_limits endless;
 static uint64_t began_ns;
 
-/* The next work is stopped in a moment, whatever the budget says. */
+/* Stops the next work after a moment, at any state of the budget. */
 static void stop_soon(void)
 {
 	for (int i = 0; i < QUOTA_LEVELS; i++)
@@ -62,7 +62,7 @@ static struct elf_file *open_elf(int fd, const Elf64_Phdr *phdrs, size_t n_phdrs
 	return file;
 }
 
-/* A file of @size, of which [DATA_AT, DATA_AT + n) is what the caller writes. */
+/* Makes a file of @size bytes. The caller writes [DATA_AT, DATA_AT + @n). */
 static int make_file(uint64_t size, void **ret_data, size_t n)
 {
 	int fd = memfd_create("hostile", MFD_CLOEXEC);
@@ -135,7 +135,7 @@ static void test_go_holes(void)
 	end(file, data, 4096, "holes");
 }
 
-/* Symbols of one address with names of 16 KB that are alike: two microseconds a comparison. */
+/* Symbols of one address with similar names of 16 KB: each comparison takes two microseconds. */
 static void test_symbols(void)
 {
 	enum { N = 400000, NAME = 16000, BYTES = N * sizeof(Elf64_Sym) + 4 * NAME };
@@ -203,7 +203,7 @@ static void test_sort(void)
 	free(numbers);
 }
 
-/* Frame descriptions: 24 bytes each, of one common entry. */
+/* Frame descriptions of 24 bytes each, with one common entry. */
 static void test_frames(void)
 {
 	enum { N = 2000000, BYTES = 24 + N * 24 };
@@ -227,7 +227,7 @@ static void test_frames(void)
 	memcpy(data, cie, sizeof(cie));
 	at = (uint8_t *)data + sizeof(cie);
 	for (uint32_t i = 0; i < N; i++, at += 24) {
-		/* In any order, so that they are sorted. */
+		/* Unordered, so that they must be sorted. */
 		uint32_t start = (i * 2654435761U) % (BYTES / 16) * 16;
 		uint32_t words[6] = { 20, at + 4 - (uint8_t *)data,
 				      start - (uint32_t)(BYTES + (at + 8 - (uint8_t *)data)), 16 };
@@ -241,7 +241,7 @@ static void test_frames(void)
 	end(file, data, BYTES, "frames");
 }
 
-/* Code without any description. */
+/* Code without descriptions. */
 static void test_code(void)
 {
 	enum { BYTES = 15 << 20 };
@@ -327,7 +327,7 @@ static void test_minidebug(void)
 	end(file, data, BYTES, "symbols inside");
 }
 
-/* Most of debug information that libdw is given at one go. */
+/* The largest part of the debug information that libdw processes without a stop. */
 static void test_line_programs(void)
 {
 	enum { BYTES = 1 << 20 };
@@ -353,7 +353,7 @@ static void test_line_programs(void)
 	fd = make_file(DATA_AT + 4 * BYTES, &data, 4 * BYTES);
 	bytes = data;
 	memcpy(bytes, "\x3c\0\0\0\4\0\0\0\0\0\10", 11);
-	memset(bytes + 64, 1, 4 * BYTES - 64); /* abbreviations that do not end */
+	memset(bytes + 64, 1, 4 * BYTES - 64); /* endless abbreviations */
 	file = open_elf(
 		fd, NULL, 0,
 		(const struct hostile_section[]) {
@@ -364,7 +364,7 @@ static void test_line_programs(void)
 	end(file, data, 4 * BYTES, "debug information");
 }
 
-/* The claims of the issue: sizes of gigabytes in a few KB. */
+/* Claims of gigabytes in a few KB. */
 static void test_claims(void)
 {
 	const uint64_t size = 2048 * MB;
@@ -408,7 +408,8 @@ static void test_claims(void)
 	munmap(data, 4096);
 }
 
-/* A debug file without a build-id is summed up once, whoever asks, and within its budget. */
+/* The checksum of a debug file without a build-id is computed once, for all callers, and within the
+ * file's budget. */
 static void test_checksum(void)
 {
 	struct symbol_frame frame;

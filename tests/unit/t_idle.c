@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The rules of all runtimes for idle waits: what could make one match never, or too much.
+/* The rules of all runtimes for idle waits: mistakes that make a rule match nothing or too much.
  * tests/unit/report.t has stacks that they match, tests/live/idle.t programs. */
 #include "runtimes/idle.h"
 
@@ -24,8 +24,8 @@ static bool calls_are_known(const char *list)
 	return known;
 }
 
-/* The C library takes a bracket or a parenthesis that is never closed for itself, or for nothing.
- */
+/* Returns true if all brackets and parentheses are closed. The C library reads an unclosed one as
+ * itself, or ignores it. */
 static bool is_pattern(const char *pattern)
 {
 	int depth = 0;
@@ -52,7 +52,7 @@ static void check_rule(const char *runtime, const struct idle_rule *rule)
 	ok(is_pattern(rule->thread) && is_pattern(rule->image) && is_pattern(rule->function) &&
 		   is_pattern(rule->file) && is_pattern(rule->through) && is_pattern(rule->outer),
 	   "%s: its patterns are whole", name);
-	/* A native function may call anything, which waits then. */
+	/* A native function may call any function, which then waits. */
 	ok(!rule->native || (rule->through && rule->syscalls),
 	   "%s: says what it waits in, if it is native", name);
 	ok(!rule->through || fnmatch(rule->through, "main", FNM_EXTMATCH) == FNM_NOMATCH,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What capture offers again and again reaches its sink once, under ids that are dense. */
+/* A frame that capture offers repeatedly reaches its sink once, under dense IDs. */
 #include "core/capture/ids.h"
 
 #include <errno.h>
@@ -9,14 +9,14 @@
 #include "core/profile/profile.h"
 #include "tests/tap.h"
 
-/* Writes down what it is offered. */
+/* A sink that writes down its calls. */
 static struct {
 	struct sink sink;
 	char text[2000];
 	uint32_t n_frames, last_frame;
-	bool dense;    /* frames' ids, so far */
-	int fails;     /* what each call returns */
-	uint32_t kept; /* frames and nodes up to here are there still */
+	bool dense;    /* true: the IDs of frames are dense */
+	int fails;     /* return value of each call */
+	uint32_t kept; /* number of frames and nodes that the sink still has */
 } taker;
 static struct err err;
 
@@ -132,7 +132,7 @@ static struct ids *begin(void)
 	return ids;
 }
 
-/* What has come since the last call. */
+/* Returns the calls since the last call of taken(). */
 static const char *taken(void)
 {
 	static char text[sizeof(taker.text)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which files are one image: copies are, forgeries with the same build-id are not. */
+/* Files that are one image: copies are, forgeries with the same build-id are not. */
 #include "core/target/images.h"
 
 #include <dirent.h>
@@ -26,7 +26,7 @@ static struct image *get(const char *name)
 	return image;
 }
 
-/* As its owner can: the time of the last change is what it was. */
+/* Rewrites the file and restores the time of the last change, as its owner can. */
 static void rewrite(const char *name)
 {
 	workdir__run("touch -r %s time && printf '\\001' | dd of=%s bs=1 seek=9 conv=notrunc "
@@ -71,7 +71,7 @@ static int probes(struct runtime_session *session, const struct runtime_target *
 	return -ENOTSUP;
 }
 
-/* A minute after the last use, if one may be known to be sure that nothing refers to it. */
+/* An image is freed a minute after its last use, if braid can prove that nothing refers to it. */
 static void check_release(void)
 {
 	static const struct runtime_files files = { .detect = detects,

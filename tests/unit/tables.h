@@ -2,8 +2,8 @@
 #ifndef BRAID_TESTS_UNIT_TABLES_H
 #define BRAID_TESTS_UNIT_TABLES_H
 
-/* The sampler with its maps, for one process whose tables and mappings a test makes up. Include
- * this last. */
+/* The sampler with its maps, for one process whose tables and mappings a test makes. Include this
+ * file last. */
 
 #include "bpf/host/shim.h"
 
@@ -58,7 +58,7 @@ static inline void sampler__close(void)
 	host__done();
 }
 
-/* As table_arena__add, but at `base`. */
+/* As table_arena__add(), but at @base. */
 static inline void sampler__put_words(uint32_t base, const uint32_t *words, uint32_t n)
 {
 	struct host_map *map = host_map__find(&chunks);
@@ -73,7 +73,8 @@ static inline void sampler__put_words(uint32_t base, const uint32_t *words, uint
 	}
 }
 
-/* One sample with these user registers (in the order of DWARF) in host.sample. */
+/* Takes a sample with these user registers (in the order of DWARF). The sample is then in
+ * host.sample. */
 static inline void sampler__run(const uint64_t *regs)
 {
 	struct bpf_perf_event_data ctx = { 0 };

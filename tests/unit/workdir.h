@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A temporary directory in which a test runs compilers and binutils. Exits the test where it
- * cannot go on: prove reports that. */
+/* A temporary directory in which a test runs compilers and binutils. Its functions end the test if
+ * they fail, which prove reports. */
 
 static char workdir[64];
 
@@ -48,7 +48,7 @@ static inline void workdir__write(const char *name, const char *text)
 	}
 }
 
-/* Output of a shell command that runs in the directory. */
+/* Returns the output of a shell command that runs in the directory. */
 __attribute__((format(printf, 1, 2))) static inline FILE *workdir__pipe(const char *fmt, ...)
 {
 	char command[4096];
@@ -77,7 +77,7 @@ __attribute__((format(printf, 1, 2))) static inline FILE *workdir__pipe(const ch
 		}                                                 \
 	} while (0)
 
-/* Owned. */
+/* Returns the contents of @name, owned by the caller. */
 static inline unsigned char *workdir__read(const char *name, size_t *ret_len)
 {
 	char path[256];
@@ -108,7 +108,7 @@ static inline int workdir__open(const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* How many files there are, hidden ones among them. */
+/* Returns the number of files, including hidden ones. */
 static inline int workdir__count(void)
 {
 	DIR *dir = opendir(workdir);
