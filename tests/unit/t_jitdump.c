@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Jitdump files, made here record by record: code that comes and moves, lines, records that are cut
- * or make no sense, clocks that are others. */
+/* Jitdump files, made here record by record: code that appears and moves, lines, truncated or
+ * invalid records, and other clocks. */
 #include "core/target/jitdump.h"
 
 #include <elf.h>
@@ -125,7 +125,7 @@ static const char *name_at(uint64_t address, uint64_t time)
 	return jitdump__name(&file, &entry, name, sizeof(name)) ? name : "(lost)";
 }
 
-/* "file:line", or "". */
+/* Returns "file:line", or "". */
 static const char *line_at(uint64_t address, uint64_t time, uint32_t skew)
 {
 	static char label[96];
@@ -145,10 +145,10 @@ static void test_names(void)
 	begin();
 	load(100, 0x1000, 0x100, "first");
 	prefix(4, 24, 100), u64(0);  /* unwinding information */
-	prefix(99, 24, 100), u64(0); /* who knows */
+	prefix(99, 24, 100), u64(0); /* unknown type */
 	load(200, 0x1000, 0x100, "second");
 	load(NOW + 1, 0x8000, 0x10, "of the future");
-	prefix(3, 16, 300); /* close */
+	prefix(3, 16, 300); /* type: close */
 	ok(read_all() > 0, "a file is read");
 	is_int(dump.symbols, 3, "three pieces of code");
 	is_str(name_at(0x10ff, 100), "first", "at its first nanosecond");
@@ -166,7 +166,7 @@ static void test_moves(void)
 	load(100, 0x1000, 0x100, "here");
 	move(200, 0x1000, 0x2000, 0x100);
 	load(300, 0x1000, 0x100, "next");
-	move(400, 0x2000, 0x2080, 0x100); /* over itself */
+	move(400, 0x2000, 0x2080, 0x100); /* target overlaps the source */
 	move(500, 0x7000, 0x9000, 0x100);
 	read_all();
 	is_str(name_at(0x1001, 150), "here", "before it moves");
@@ -222,7 +222,7 @@ static void test_growth(void)
 	load(100, 0x1000, 0x100, "whole");
 	fflush(out);
 	taken = read_all();
-	prefix(0, 56 + 4 + 16, 200); /* and the rest later */
+	prefix(0, 56 + 4 + 16, 200); /* the rest follows later */
 	u32(4711), u32(4711);
 	is_int(read_more(), 0, "a record that is not all there is not taken");
 	is_int(dump.symbols, 1, "one symbol until now");
@@ -267,9 +267,9 @@ static void test_refusals(void)
 
 	begin();
 	load(100, 0x1000, 16, "good");
-	prefix(0, 20, 100), u32(0); /* too short for what it is */
+	prefix(0, 20, 100), u32(0); /* too short for its type */
 	load(100, 0x2000, 16, "after");
-	prefix(0, 8, 100); /* shorter than itself */
+	prefix(0, 8, 100); /* shorter than its header */
 	load(100, 0x3000, 16, "never");
 	read_all();
 	is_str(name_at(0x2000, 100), "after", "a record that is too short is left out");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The attach protocol against processes that play the JVM: what is sent, what is made of answers of
- * any kind, and who is signalled. */
+/* The attach protocol with processes that play the JVM: the request, the result of all kinds of
+ * answers, and the process that gets the signal. */
 #include <sys/stat.h>
 
 #include "tests/unit/jvm_fake.h"
@@ -46,7 +46,7 @@ static void test_answers(void)
 	}
 }
 
-/* What another user could have put where the socket should be. */
+/* Tests files that another user can put in place of the socket. */
 static void test_places(void)
 {
 	static const char *const says[] = { "not the JVM's socket", "not the JVM's socket",
@@ -139,7 +139,7 @@ static void test_signals(void)
 	}
 }
 
-/* A socket of a process that had the same PID is as good as none. */
+/* A socket of an earlier process with the same PID is ignored. */
 static void test_stale_socket(void)
 {
 	struct err err = {};

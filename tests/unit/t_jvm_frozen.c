@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Stacks of virtual threads in a made-up JVM's heap, in this process: frames of two chunks put one
- * behind the other, and chunks that make no sense. */
+/* Stacks of virtual threads in a made-up JVM's heap, in the test process: frames of two chunks in
+ * one list, and invalid chunks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define WORDS  64
 #define CLASS  0x1234560
 
-struct made_chunk { /* as jvm_chunks tells below */
+struct made_chunk { /* layout as in jvm_chunks below */
 	uint64_t mark, class, parent;
 	int32_t size, sp, bottom, unused;
 	uint64_t pc, words[WORDS];
@@ -58,7 +58,8 @@ static void open_vm(void)
 				       .stack = offsetof(struct made_chunk, words) };
 }
 
-/* Two compiled frames in the inner chunk; an interpreted one, with two locals, in the outer. */
+/* Builds two compiled frames in the inner chunk, and an interpreted one with two locals in the
+ * outer chunk. */
 static void build(void)
 {
 	inner = (struct made_chunk) { .class = CLASS,
@@ -72,9 +73,9 @@ static void build(void)
 	outer = (struct made_chunk) {
 		.class = CLASS, .size = 24, .sp = 4, .bottom = 18, .pc = interpreted
 	};
-	outer.words[2] = 12 - 2; /* rbp, at word 12, from here */
-	outer.words[12 - 1] = 5; /* the caller's stack pointer, from rbp */
-	outer.words[12 - 7] = 5; /* the first local */
+	outer.words[2] = 12 - 2; /* distance to rbp, at word 12 */
+	outer.words[12 - 1] = 5; /* distance from rbp to the caller's stack pointer */
+	outer.words[12 - 7] = 5; /* index of the first local */
 	outer.words[13] = compiled;
 }
 
@@ -83,7 +84,7 @@ static int read_stack(struct jvm_frozen *frozen)
 	return jvm_frozen__read(&chunks, (uint64_t)(uintptr_t)&inner, frozen);
 }
 
-/* The word that lies `n` behind the innermost frame's stack pointer. */
+/* Returns the word @n behind the innermost frame's stack pointer. */
 static uint64_t word_at(const struct jvm_frozen *frozen, size_t n)
 {
 	size_t first = (frozen->sp - frozen->words[0].address) / 8;
@@ -171,7 +172,7 @@ static uint64_t random_word(void)
 	}
 }
 
-/* Where the sanitizers look on. */
+/* Random changes, under the sanitizers. */
 static void test_random(void)
 {
 	struct jvm_frozen frozen = {};

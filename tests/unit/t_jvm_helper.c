@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The process that asks a JVM: it is of the JVM's user, has nothing of its caller's, and goes,
- * without a trace, when it shall or when its caller is killed. */
+/* The helper process that sends requests to a JVM. It has the JVM's user and none of its caller's
+ * resources. It exits without a trace when it is stopped or when its caller is killed. */
 #include "tests/unit/jvm_fake.h"
 
-/* Of a process of ours; 0: there is none. */
+/* Returns the process ID of a child of @pid other than @but; 0: no such child. */
 static int child_of(int pid, int but)
 {
 	char path[64];
@@ -19,7 +19,8 @@ static int child_of(int pid, int but)
 	return child == but ? 0 : child;
 }
 
-/* One that is never answered; its helper's process id, once it has asked. */
+/* Starts a request that is never answered. Returns the process ID of its helper after the helper
+ * sent the request. */
 static int start_unanswered(int fake, struct jvm_attach **ret)
 {
 	const char *path = fake__path(".attach_pid", fake);
@@ -33,7 +34,7 @@ static int start_unanswered(int fake, struct jvm_attach **ret)
 	return helper;
 }
 
-/* Java 8 takes a request of its own user and group only. */
+/* Java 8 accepts a request only from its own user and group. */
 static void test_user(void)
 {
 	struct err err = {};
@@ -80,7 +81,7 @@ static void test_called_off(void)
 	fake__end(pid);
 }
 
-/* As by the user whom it has become. */
+/* The helper is stopped, as by the user that it switched to. */
 static void test_helper_stopped(void)
 {
 	struct jvm_attach *attach;
@@ -103,7 +104,8 @@ static void test_helper_stopped(void)
 	fake__end(pid);
 }
 
-/* It has none of the caller's files: a pipe's other end would wait for it. */
+/* The helper has none of the caller's files; otherwise the other end of a pipe would wait for it.
+ */
 static void test_files_closed(void)
 {
 	struct jvm_attach *attach;

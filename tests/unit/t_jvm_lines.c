@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* HotSpot's compressed numbers, line tables and scopes, as written here after its own sources, and
+/* HotSpot's compressed numbers, line tables and scopes, written here after HotSpot's sources, and
  * broken ones. tests/long/jvm_tables.t has real ones. */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,8 @@ static uint32_t random_u32(void)
 	return state >> 33;
 }
 
-/* UNSIGNED5::write_uint: as many digits of 64 as needed, the last one a low one. */
+/* Writes a number as UNSIGNED5::write_uint does: as many digits of base 64 as needed, the last one
+ * a low one. */
 static void put_u32(struct writer *to, uint32_t value)
 {
 	uint32_t excluded = to->is_without_zero, low = 192 - excluded;
@@ -86,8 +87,8 @@ static void check_numbers(bool is_without_zero)
 	ok(is_without_zero ? !zeros : zeros, "numbers, %s: zero bytes", what);
 }
 
-/* The largest numbers of 1 to 4 bytes, as unsigned5.hpp tells them (but for the last one, which is
- * one too large there). */
+/* The largest numbers of 1 to 4 bytes, as in unsigned5.hpp, except the last one, which is too large
+ * by one there. */
 static void check_lengths(void)
 {
 	static const uint32_t last[] = { 0xbe, 0x307e, 0xc207e, 0x308207e };
@@ -150,7 +151,7 @@ static void check_lines(bool is_without_zero)
 		for (size_t i = 0; i < n; i++) {
 			want[i].bci = random_u32() % (i % 3 ? 65536 : 300);
 			want[i].line = random_u32() % (i % 5 ? 65536 : 300);
-			if (random_u32() % 2) { /* near the one before */
+			if (random_u32() % 2) { /* near the previous one */
 				want[i].bci = (at.bci + random_u32() % 40) & 0xffff;
 				want[i].line = (at.line + random_u32() % 10) & 0xffff;
 			}
@@ -217,7 +218,7 @@ static void check_broken_lines(void)
 	for (size_t round = 0; round < ROUNDS; round++) {
 		struct writer writer = { .n = random_u32() % 40, .is_without_zero = round % 2 };
 		struct jvm_stream stream;
-		uint8_t *exact; /* so that ASan sees what is read behind it */
+		uint8_t *exact; /* exact allocation, so that ASan reports a read beyond it */
 		int rc;
 
 		for (size_t i = 0; i < writer.n; i++)
@@ -303,7 +304,7 @@ static void check_scopes(bool is_without_zero)
 	is_int(jvm_scopes__read(&scopes, writer.n + 7, &place), -EBADMSG, "a scope outside");
 }
 
-/* A walk must end, whatever is there. */
+/* A walk ends on any data. */
 static void check_broken_scopes(void)
 {
 	size_t steps = 0, deepest = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* HotSpot's probes on the host: names without an end mark, calls and returns of frames that move,
- * and of methods that were inlined. */
+ * and of inlined methods. */
 #include "tests/unit/shadow_host.h"
 
 #include "bpf/jvm_probes.bpf.c"
@@ -10,10 +10,10 @@
 #define STACK	0x7fff00000000ULL
 #define CODE	0x7f0010000000ULL
 
-/* Sites; the cookie is the number. */
+/* Sites; each cookie is a number of this list. */
 enum { ENTRY, RETURN };
 
-static char memory[1 << 15], frames[1 << 17]; /* the latter below STACK */
+static char memory[1 << 15], frames[1 << 17]; /* `frames` ends at STACK */
 static uint64_t used;
 
 struct method {
@@ -25,7 +25,7 @@ static struct jvm_text text(const char *chars)
 	struct jvm_text text = { .address = MEMORY + used, .len = strlen(chars) };
 
 	memcpy(memory + used, chars, text.len);
-	memcpy(memory + used + text.len, "#", 1); /* what follows is another's */
+	memcpy(memory + used + text.len, "#", 1); /* the next byte belongs to other data */
 	used += text.len + 1;
 	return text;
 }
@@ -35,8 +35,8 @@ static struct method method(const char *class, const char *name, const char *sig
 	return (struct method) { text(class), text(name), text(signature) };
 }
 
-/* As libjvm.so of OpenJDK 17 has it: -8@%rax 8@%rdx -4@%ecx 8@%rsi -4@%edi 8@%r8 -4@%r9d; the
- * site's function has a frame of 48 bytes. */
+/* Sets sites as in libjvm.so of OpenJDK 17: -8@%rax 8@%rdx -4@%ecx 8@%rsi -4@%edi 8@%r8 -4@%r9d.
+ * The function of the site has a frame of 48 bytes. */
 static void set_sites(uint64_t since_ns)
 {
 #define ARG(number, bytes, sign)                                                            \
@@ -60,7 +60,7 @@ static void set_sites(uint64_t since_ns)
 	}
 }
 
-/* `sp`: of the Java code, `place`: of its call. */
+/* Hits @site. @sp is the stack pointer of the Java code, @place the address of its call. */
 static void hit(uint32_t site, const struct method *of, uint64_t sp, uint64_t place)
 {
 	struct pt_regs regs = {
@@ -87,7 +87,7 @@ static struct shadow *stack_of_thread(void)
 	return shadow__find(SHADOW_OWNER(host.task.pid, WALKER_JVM, SHADOW_OF_THREAD));
 }
 
-/* Another thread: nothing is known of it. */
+/* Starts another thread, of which no state exists. */
 static void start(void)
 {
 	shadow_on_exit(&host.task);
@@ -134,7 +134,7 @@ static void test_names(void)
 	hit(ENTRY, &length, STACK - 1300, 2);
 	ok(shadow->entries[3].code == shadow->entries[0].code && n_codes == before + 3,
 	   "the same method");
-	/* Two names whose first 1,900 bytes are the same, one after the other in the same place. */
+	/* Two names with the same first 1,900 bytes, one after the other in the same place. */
 	memset(class, 'x', sizeof(class));
 	strcpy(class + 1900, "/Near");
 	near = method(class, "f", "()V");
@@ -184,7 +184,7 @@ static void test_lost_names(void)
 	is_int(counted(COUNT_PROBE_UNKNOWN), 1, "a site without a record");
 }
 
-/* The interpreter aligns its stack, and has the result on it at a return. */
+/* The interpreter aligns its stack, and has the result on the stack at a return. */
 static void test_interpreted(void)
 {
 	struct method f, g;
@@ -211,7 +211,7 @@ static void test_interpreted(void)
 	   "of a recursion the call that is meant");
 }
 
-/* The interpreter's frame gives way to a compiled one, and back, while calls are under way. */
+/* A compiled frame replaces the interpreter's frame, and the reverse, while calls are active. */
 static void test_moved(void)
 {
 	uint64_t lost = counted(COUNT_SHADOW_LOST_RETURN);
@@ -244,7 +244,7 @@ static void test_moved(void)
 	   "too far below to be alive");
 }
 
-/* C1 tells nothing of the end of a method that it has inlined if an exception leaves it. */
+/* C1 reports no end of an inlined method if an exception leaves it. */
 static void test_inlined(void)
 {
 	uint64_t lost = counted(COUNT_SHADOW_LOST_RETURN), sp = STACK - 1000;
@@ -283,7 +283,7 @@ static void test_inlined(void)
 	is_int(shadow->depth, 2, "a place that many others were told after");
 }
 
-/* Deeper than a shadow stack, also where the ends are not told. */
+/* Calls deeper than a shadow stack, also without reports of their ends. */
 static void test_deep(void)
 {
 	struct method f, g;
@@ -319,7 +319,7 @@ static void test_deep(void)
 	is_int(shadow->depth, 0, "a return ends all inner calls");
 }
 
-/* Which stacks lack their outer part, and what a sample shows. */
+/* Tests which stacks lack their outer part, and the frames of a sample. */
 static void test_samples(void)
 {
 	struct method f;

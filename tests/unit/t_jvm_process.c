@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is read of the options that a JVM was started with. This program plays the JVM: it executes
- * itself with a command line and an environment, and waits. */
+/* Options of a JVM as read from its process. The test plays the JVM: it executes itself with a
+ * command line and an environment, and waits. */
 #include "runtimes/jvm/jvm_process.h"
 
 #include <errno.h>
@@ -84,7 +84,7 @@ static void test_phase(void)
 	struct jvm_phase phase;
 	int pid;
 
-	signal(SIGQUIT, SIG_DFL); /* a shell's job in the background ignores it */
+	signal(SIGQUIT, SIG_DFL); /* a background job of a shell ignores SIGQUIT */
 	pid = fork();
 	while (!pid)
 		pause();

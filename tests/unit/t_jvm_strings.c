@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Java's names for people, and methods that probes have told by their strings. */
+/* Java's names in readable form, and methods that probes report by their strings. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reading a JVM, from a made-up one in this process (jvm_image.h): four generations of layouts,
- * one that is just starting, tables that lack something, code and methods that are gone, and memory
- * that makes no sense. tests/long/jvm_tables.t has real ones. */
+/* Reading a JVM from a made-up one in the test process (jvm_image.h). Covers four generations of
+ * layouts, a starting JVM, incomplete tables, freed code and methods, and invalid memory.
+ * tests/long/jvm_tables.t has real ones. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static uint64_t address_of(const void *pointer)
 	return (uint64_t)(uintptr_t)pointer;
 }
 
-/* --- what is there --- */
+/* --- complete data --- */
 
 static int note_name(const struct jvm_blob *blob, void *arg)
 {
@@ -124,7 +124,7 @@ static void check_nmethod(const struct jvm_vm *vm, struct jvm_methods *methods)
 	       -ENOENT, "an nmethod that was freed");
 }
 
-/* What a process may have braid keep. */
+/* Tests the limit of the memory that braid caches for a process. */
 static void check_limit(const struct jvm_vm *vm)
 {
 	struct allowance allowance = { .kept_max = SIZE_MAX };
@@ -152,7 +152,7 @@ static void check_limit(const struct jvm_vm *vm)
 	}
 }
 
-/* Its memory is used for another class's. */
+/* Another class uses the memory of the method's class. */
 static void check_methods(struct jvm_methods *methods)
 {
 	const struct jvm_method *before = jvm_methods__get(methods, address_of(image.inner)), *now;
@@ -195,7 +195,7 @@ static void check_layout(enum layout layout)
 	jvm_vm__free(vm);
 }
 
-/* --- what is not there --- */
+/* --- missing data --- */
 
 static void check_start(void)
 {
@@ -227,7 +227,7 @@ static void refuses(const char *says, const char *name)
 	ok(strstr(err.text, says), "is told: %s", err.text);
 }
 
-/* Interpreters whose frames are not known, and a JVM before JDK 8. */
+/* Interpreters with frames of an unknown form, and a JVM before JDK 8. */
 static void check_unknown(void)
 {
 	uint8_t *code;
@@ -244,7 +244,7 @@ static void check_unknown(void)
 	refuses("JDK 25 makes frames of an unknown layout", "two places");
 	image__build(LAYOUT_25);
 	memcpy(&code, image.interpreter + 8, sizeof(code));
-	memmove(code + 8, code + 6, 22); /* push 0, once more */
+	memmove(code + 8, code + 6, 22); /* push 0, a second time */
 	memcpy(code + 6, "\x6a\0", 2);
 	refuses("JDK 25 makes frames of an unknown layout", "another place of the method");
 	image__build(LAYOUT_25);
@@ -256,7 +256,7 @@ static void check_unknown(void)
 	refuses("HotSpot 24 is not known", "JDK 7");
 }
 
-/* Without any one field it works, or says what is missing. */
+/* Reading works without any one field, or the error names the missing field. */
 static void check_lacks(enum layout layout)
 {
 	size_t n = 0, n_refused = 0, wrong = 0;
@@ -286,7 +286,7 @@ static void check_lacks(enum layout layout)
 	   layouts[layout], n_refused, n);
 }
 
-/* --- what makes no sense --- */
+/* --- invalid data --- */
 
 static uint64_t random_u64(void)
 {
@@ -323,7 +323,7 @@ static int use_blob(const struct jvm_blob *blob, void *arg)
 	return 0;
 }
 
-/* Anything may be anything: a number, an address that is near, one that is not. */
+/* Replaces random words with a number, a near address or a far address. */
 static void spoil(void)
 {
 	for (size_t n = random_u64() % 8; n; n--) {
@@ -358,7 +358,7 @@ static void set_size(const char *type, uint64_t size)
 			entry->size = size;
 }
 
-/* Fields of a place in the code that are not in it, or that end before they begin. */
+/* Fields of a place in the code that are outside it, or that end before they begin. */
 static void check_places(void)
 {
 	static const struct {

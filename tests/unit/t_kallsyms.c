@@ -71,7 +71,7 @@ static void test_errors(void)
 	ok(kallsyms == before, "result untouched on failure");
 }
 
-/* Oracle: the text itself, for every symbol that has its address for itself. */
+/* Compares each symbol that has its address alone with the text itself. */
 static void test_live(void)
 {
 	int checked = 0, wrong = 0, rc;
@@ -81,7 +81,7 @@ static void test_live(void)
 	struct err err;
 	FILE *pipe;
 
-	/* A copy, for BPF programs of others come and go. */
+	/* A copy, as BPF programs of others appear and disappear. */
 	workdir__run("cat /proc/kallsyms > live");
 	snprintf(line, sizeof(line), "%s/live", workdir);
 	rc = kallsyms__load(line, &kallsyms, &err);

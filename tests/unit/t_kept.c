@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Frames that are kept from a sample before: whatever has changed since in the stack, the
- * registers, the tables or the thread, the stack is the one that unwinding all of it finds. */
+/* Frames that are cached from an earlier sample. After any change of the stack, the registers, the
+ * tables or the thread, the result equals that of a full unwind. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
@@ -92,7 +92,7 @@ static void change_all(void)
 		regs[i] = AT(any_below(STACK_WORDS));
 }
 
-/* The stack pointer is near the top, so that stacks are deep; somewhere below it things change. */
+/* Changes words below the top. The stack pointer is near the top, so that stacks are deep. */
 static void change_some(void)
 {
 	uint32_t top = any_below(8);
@@ -111,8 +111,8 @@ static void change_some(void)
 
 extern const volatile __u32 cfg_known_sets; /* bpf/emit.bpf.c */
 
-/* By what a stack is known again: the hash of what the sample has, whether or not kept frames were
- * copied into it. */
+/* Returns the hash that identifies a stack. It covers all frames of the sample, whether or not
+ * cached frames were copied into it. */
 static struct frames_hash hash_of(bool with_kept)
 {
 	static const uint32_t zero = 0;
@@ -136,7 +136,8 @@ static void set_rule_of_1(struct unwind_rule rule)
 	publish();
 }
 
-/* Samples with frames kept, from `at` on; whether the stack is the one that there is without. */
+/* Takes two samples at word @at, without and with the cache. Returns true if their stacks are
+ * equal. */
 static bool is_same(uint32_t at)
 {
 	static struct host_sample want;
@@ -152,8 +153,8 @@ static bool is_same(uint32_t at)
 		       16 * (size_t)want.head.n_native);
 }
 
-/* Frames that a sample does not unwind leave what an earlier one, of other tables, had under their
- * numbers. That is not kept. */
+/* The entries of frames that a sample does not unwind still contain values of an earlier sample
+ * with other tables. These values must not be cached. */
 static void check_numbers(void)
 {
 	bool same = true;
@@ -168,9 +169,9 @@ static void check_numbers(void)
 	stack[15] = PC(7);
 	same &= is_same(4);
 	set_rule_of_1(next_two);
-	same &= is_same(11); /* frames 1 to 4 are kept */
+	same &= is_same(11); /* frames 1 to 4 come from the cache */
 	stack[9] = PC(0);
-	stack[15] = PC(0); /* what frame 7 leads to */
+	stack[15] = PC(0); /* caller of frame 7 */
 	stack[16] = PC(7);
 	same &= is_same(7);
 	stack[9] = PC(1);
@@ -178,8 +179,8 @@ static void check_numbers(void)
 	ok(same, "numbers of frames that were not unwound");
 }
 
-/* Where the code of a frame without a table is replaced, the frame may be another one, which is
- * found as soon as the time is up. */
+/* If the code of a frame without a table is replaced, the frame may change. The new frame is found
+ * when the cache entry expires. */
 static void check_tableless(void)
 {
 	static const unsigned char sigreturn[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
@@ -200,7 +201,7 @@ static void check_tableless(void)
 	memcpy(jit_code + 16, sigreturn, sizeof(sigreturn));
 	stack[6 + 5 + 15] = AT(40);
 	stack[6 + 5 + 16] = PC(3);
-	stack[6 + 5 + 18] = 0x33; /* cs, which is there in what the kernel makes */
+	stack[6 + 5 + 18] = 0x33; /* cs, which a signal frame of the kernel contains */
 	stack[40] = PC(7);
 	host.now_ns += KEPT_NS;
 	same &= is_same(4);

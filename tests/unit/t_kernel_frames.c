@@ -5,7 +5,7 @@
 #include "core/capture/kernel_frames.h"
 #include "tests/tap.h"
 
-/* Which of the kernel's frames are left, of what waits, what interrupts, and of all else. */
+/* Tests the remaining kernel frames of waits, of interrupts and of all other samples. */
 
 #define SCHED 0x1000 /* to 0x1fff */
 #define ENTRY 0x3000 /* to 0x3fff */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Stacks cross the ring once: what the kernel half sends, expanded by the user half, is sample for
- * sample what was taken, also with a full ring, a small table, and others that write the same
- * entry at any moment. */
+/* Stacks cross the ring once. The records of the kernel half, expanded by the user half, equal the
+ * samples taken. This holds for a full ring, a small table, and writers that change the same entry
+ * at any time. */
 #include "core/capture/known_stacks.h"
 
 #include "core/base/util.h"
@@ -42,13 +42,14 @@ static struct {
 static uint32_t n_words[STACKS];
 static uint32_t programs[STACKS];
 
-/* --- what arrives --- */
+/* --- received samples --- */
 
 static struct known_stacks *known;
 static uint64_t n_whole, n_known, n_bad, n_lost, n_arrived, most_bytes;
-static bool plain_only; /* for most_bytes */
+static bool plain_only; /* true: most_bytes counts only plain references */
 
-/* Which of the stacks it is: in `link`, which is of the occurrence. */
+/* Returns true if @got is stack @number. Fields of the occurrence, such as `link`, depend on the
+ * number, too. */
 static bool is_right(const struct rec_sample *got, size_t size, uint32_t number)
 {
 	const struct rec_sample *want = &stacks[number].head;
@@ -61,7 +62,7 @@ static bool is_right(const struct rec_sample *got, size_t size, uint32_t number)
 	       got->peer == (number & 1 ? number : 0) && got->object == (number & 2 ? number : 0);
 }
 
-/* The number comes with the time, as that is in each. */
+/* Takes a record. The time contains the number of the stack, as every record has a time. */
 static void take(void *ctx, const void *data, size_t size)
 {
 	uint32_t type = *(const uint32_t *)data;
@@ -84,7 +85,7 @@ static void take(void *ctx, const void *data, size_t size)
 		n_bad++;
 }
 
-/* --- what is taken --- */
+/* --- samples taken --- */
 
 static uint64_t taken_ns = 1ULL << 40;
 
@@ -145,7 +146,7 @@ static void make_stacks(void)
 				(uint64_t)any_below(1 << 30) << 30 | any_below(1 << 30);
 		if (i < STACKS / 2)
 			continue;
-		/* Like the one before, but for one thing. */
+		/* Equals the earlier stack except for one property. */
 		stacks[i] = stacks[i - STACKS / 2];
 		n_words[i] = n_words[i - STACKS / 2];
 		programs[i] = programs[i - STACKS / 2];
@@ -189,8 +190,8 @@ static void test_once(void)
 	for (uint32_t i = 0; i < STACKS; i++)
 		emit(i);
 	is_int(n_bad + n_lost, 0, "and each sample is what it was");
-	/* 12 has no room for a block of zeros behind it, 32 is like it: never kept. Of 9, 10 and
-	 * 11, and of those that are like them, only one may find room. */
+	/* 12 has no room for a block of zeros behind it, and 32 is like it: neither is ever cached.
+	 * Possibly only one of 9, 10 and 11, and the stacks like them, finds room. */
 	ok(n_known >= 10 + STACKS - 8, "most of them came once: %d", (int)n_known);
 	is_int(counted(COUNT_KNOWN), n_known, "which is counted");
 }
@@ -222,7 +223,7 @@ static void test_random(uint32_t sets)
 	ok(counted(COUNT_EVICTED) < n_whole, "not more than came");
 }
 
-/* A full ring leaves no hole. */
+/* A full ring leaves no gap. */
 static void test_resent(void)
 {
 	begin(KNOWN_SETS);
@@ -235,7 +236,7 @@ static void test_resent(void)
 	ok(n_whole == 1 && n_known == 1, "once");
 }
 
-/* --- others meanwhile: they have the ring at any moment of the same CPU or of another one --- */
+/* --- concurrent writers, which own the ring at any time on the same CPU or another one --- */
 
 static int depth;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What became of a stack is kept for its next samples: two users of the same records, one by which
- * each stack crosses but once, one that is sent all of them whole, tell the sink the same, whatever
- * happens to the process in between. */
+/* The result of a stack is cached for its next samples. Two users get the same samples: one gets
+ * each stack once, the other gets every sample whole. Both must send the same data to the sink, for
+ * any event in the process between samples. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "tests/tap.h"
 
 #define WALKS	 0 /* a runtime with frames of its own */
-#define COMPILES 1 /* one that compiles to anonymous memory, and reports names */
+#define COMPILES 1 /* one that compiles to anonymous memory and reports names */
 
 #define FILE_AT	  0x400000
 #define OTHER_AT  0x600000
@@ -30,7 +30,8 @@ struct runtime_session {
 	uint64_t asked, shift;
 };
 
-/* Frames are where a native frame is that depends on all that a runtime may look at. */
+/* Computes addresses of frames from a native frame, and from all other data that a runtime may
+ * read. */
 static size_t anchors(struct runtime_session *session, const struct runtime_sample *sample,
 		      struct runtime_pair *pairs, size_t n)
 {
@@ -102,7 +103,7 @@ static struct image two = { .file = &other_file, .number = 2 };
 
 struct user {
 	struct sink sink;
-	char *text; /* all that the sink was told */
+	char *text; /* all data sent to the sink */
 	size_t size;
 	FILE *out;
 	struct tracker tracker;
@@ -115,11 +116,11 @@ struct user {
 	struct capture *capture;
 };
 
-static struct user users[2]; /* the first is sent what is known */
+static struct user users[2]; /* the first one receives references to cached stacks */
 
 static FILE *out_of(struct sink *sink)
 {
-	return ((struct user *)sink)->out; /* its first member */
+	return ((struct user *)sink)->out; /* `out` is its first member */
 }
 
 static int take_event(struct sink *sink, uint32_t id, const struct sink_event *event,
@@ -287,7 +288,8 @@ static struct stack {
 	uint64_t words[1 + 2 * 3 + 2 * 4];
 } stack;
 
-/* A kernel frame, three native ones of which the innermost is at `ip`, and four of the runtime. */
+/* Makes a stack of a kernel frame, three native ones of which the innermost is at @ip, and four of
+ * the runtime. */
 static void draw(uint64_t ip)
 {
 	static uint32_t generation;
@@ -317,7 +319,7 @@ static void draw(uint64_t ip)
 
 static uint64_t n_taken;
 
-/* The next sample of that stack: `first` to send it whole to both. */
+/* Takes the next sample of the stack. @first: both users receive it whole. */
 static void take(bool first, uint32_t state, uint32_t tid)
 {
 	struct rec_sample *rec = &stack.head;
@@ -337,7 +339,7 @@ static void take(bool first, uint32_t state, uint32_t tid)
 		exit(1);
 }
 
-/* How often the first user asked the runtime in the meantime. */
+/* Returns the number of requests of the first user to the runtime since the last call. */
 static uint64_t asked(void)
 {
 	static uint64_t before;
@@ -357,7 +359,7 @@ static void are_same(const char *what)
 	   "%s: the same is counted", what);
 }
 
-/* Three more samples after something has happened: the first may be made anew. */
+/* Takes three more samples after a change. The first one may be computed anew. */
 static void take_three(const char *what, uint64_t made)
 {
 	asked();
@@ -405,7 +407,7 @@ static void execute(struct user *user)
 	user->mapped[1].image = &one;
 }
 
-/* --- what its compiler writes --- */
+/* --- names that its compiler writes --- */
 
 static char map_path[64];
 

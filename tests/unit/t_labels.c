@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Symbols of maps in readable form: what runtimes make of them. */
+/* Symbols of maps in the readable form that runtimes give them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 extern const struct runtime runtime_jit, runtime_node, runtime_python;
 
-/* "function|file|line", "" if it is none of the runtime's */
+/* Returns "function|file|line"; "": not a symbol of @runtime. */
 static const char *label(const struct runtime *runtime, const char *symbol)
 {
 	static char text[4096];
@@ -24,7 +24,7 @@ static const char *label(const struct runtime *runtime, const char *symbol)
 	return text;
 }
 
-/* As V8 of Node 18 to 24 writes them, but for those that are made up at the end. */
+/* As V8 of Node 18 to 24 writes them, except the invented ones at the end. */
 static void test_node(void)
 {
 	static const char *const cases[][2] = {

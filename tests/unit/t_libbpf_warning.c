@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Each thread keeps the first of libbpf's warnings about its own load, with the verifier's reason.
+/* Each thread stores the first of libbpf's warnings about its own load, with the verifier's reason.
  */
 #include "core/kernel/libbpf_warning.h"
 
@@ -13,7 +13,7 @@
 
 static char others[400], shown[4000];
 
-/* Its complaint names the object. */
+/* Makes libbpf print a warning that names the object. */
 static void complain(const char *name)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = name);
@@ -22,7 +22,7 @@ static void complain(const char *name)
 	ok(!object, "%s is refused", name);
 }
 
-/* As one that measures what a probe costs, while a session goes on. */
+/* A thread that measures the cost of a probe while a session runs. */
 static void *measure(void *arg)
 {
 	static const char *const none[] = { NULL };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* One stream of samples into a recording and into a live profile gives one profile, whenever it is
- * looked at; and what the live profile forgets to save memory is counted. */
+/* One stream of samples into a recording and into a live profile gives one profile, at any time.
+ * Data that the live profile evicts to save memory is counted. */
 #include "core/live/live_profile.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 static char path[100];
 static struct err err;
 
-/* The same at each run. */
+/* Returns a number below @n, of a fixed sequence. */
 static uint32_t random_below(uint32_t n)
 {
 	static uint64_t seed = 1;
@@ -42,8 +42,8 @@ static uint32_t frame_of(struct ids *ids, const struct ids_frame *frame)
 	return id;
 }
 
-/* Two events, two processes, one thread that was renamed; native frames, every third of which is a
- * loop; one place that is not named. */
+/* Begins a stream of two events, two processes and a thread that was renamed. Every third native
+ * frame is a loop; one place has no name. */
 static void begin(struct stream *stream)
 {
 	static const struct sink_event cpu = { "cpu", "samples" }, faults = { "faults", "bytes" };
@@ -71,7 +71,7 @@ static void begin(struct stream *stream)
 	}
 }
 
-/* Names come later than the first samples. */
+/* Sends names, which arrive after the first samples. */
 static void name(struct stream *stream)
 {
 	char function[32];
@@ -194,7 +194,7 @@ static uint32_t named_frame(struct stream *stream, uint32_t number, const char *
 	return frame;
 }
 
-/* main, which calls a function that has the number for a name. */
+/* Sends a sample of main, which calls a function whose name is @number. */
 static void take_one(struct stream *stream, uint32_t thread, uint32_t number, uint64_t value)
 {
 	struct sink_sample sample = {
@@ -216,7 +216,7 @@ static bool is_called(const struct profile *profile, uint32_t node, const char *
 	return node && !strcmp(strtab__get(profile->strings, frame->name), function);
 }
 
-/* Of the function, called by main. */
+/* Returns the weight of @function when it is called by main. */
 static uint64_t weight_of(const struct profile *profile, const char *function)
 {
 	for (size_t i = 1; i < profile->n_nodes; i++) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The sums of a live profile with a window are exactly those of the samples in it: by the samples'
- * own times, of intervals the parts that lie in it, also after stacks were forgotten. */
+/* The sums of a live profile with a window are exactly those of the samples in it, by the samples'
+ * own times. An interval counts with its part inside the window. Both also hold after stacks were
+ * evicted. */
 #include "core/live/live_profile.h"
 #include "core/live/live_window.h"
 
@@ -16,7 +17,8 @@
 
 static struct err err;
 
-/* An event of each unit, and two threads. Stacks are frames of one node, "f1", "f2", ... */
+/* Begins a profile with an event of each unit and two threads. Stacks are frames of one node, "f1",
+ * "f2", ... */
 static struct sink *begin(struct live_profile **ret, size_t bytes_max, uint64_t now_ns)
 {
 	static const struct sink_event cpu = { "cpu", SINK_UNIT_SAMPLES },
@@ -61,7 +63,7 @@ static void take(struct sink *sink, uint32_t event, uint32_t function, uint64_t 
 	sink->ops->sample(sink, &sample, &err);
 }
 
-/* "f1 2/2 f2 1/5": weight and samples of each function that has any; the first ones. */
+/* Returns "f1 2/2 f2 1/5": weight and samples of each of the first functions that has any. */
 static const char *sums(const struct live_profile *live, const char *event)
 {
 	static char text[1000];
@@ -202,7 +204,7 @@ static void test_under_way(void)
 	live_profile__free(live);
 }
 
-/* At each second one function that is always there, and many that never come again. */
+/* Each second has one recurring function, and many functions that never recur. */
 static void test_bounds(void)
 {
 	enum { LIMIT = 1000000, SECONDS = 300, EACH = 100 };

@@ -80,7 +80,7 @@ static void test_filter_errors(void)
 	}
 }
 
-/* Of several events each profile is of one, with its unit. */
+/* A recording of several events loads as a profile per event, with the event's unit. */
 static void test_events(void)
 {
 	static const struct {
@@ -125,8 +125,8 @@ static void test_events(void)
 	workdir__run("rm r.db");
 }
 
-/* Frames that nothing proves are marked and counted. Asked for by `evidence`, they are apart from
- * the same frames with proof. */
+/* Frames without proof are marked and counted. With `evidence` they are separate from the same
+ * frames with proof. */
 static void test_evidence(void)
 {
 	static const struct profile_filter joined = {}, apart = { .evidence = true };
@@ -167,7 +167,7 @@ static void test_evidence(void)
 	unlink(path);
 }
 
-/* What the recorders of older versions wrote. */
+/* Recordings of older versions. */
 static void test_versions(void)
 {
 	static const struct {

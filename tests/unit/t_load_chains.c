@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Stacks that share their outer frames, and some of them their depth: each keeps its own. */
+/* Stacks that share their outer frames, and in part their depth: each one remains complete. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 
 static struct err err;
 
-/* A node of the tree, whose frame is named by a letter. */
+/* Adds a node of the tree whose frame has a letter as its name. */
 static uint32_t add_node(struct ids *ids, uint32_t parent, char letter)
 {
 	struct ids_frame frame = { .kind = KIND_NATIVE, .address = letter };
@@ -28,7 +28,7 @@ static uint32_t add_node(struct ids *ids, uint32_t parent, char letter)
 	return node;
 }
 
-/* Stacks of letters, outermost first, in this order. */
+/* Records stacks of letters, outermost first, in this order. */
 static void record(const char *path, const char *const *stacks, size_t n)
 {
 	static const struct sink_process app = { 42, 1, 1, "app", "app", NULL, NULL };

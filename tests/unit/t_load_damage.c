@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Recordings are untrusted: what readers make of files that braid did not write. */
+/* Recordings are untrusted. Tests the readers on files that braid did not write. */
 #include <endian.h>
 #include <stdlib.h>
 
 #include "tests/unit/loaded.h"
 
-/* What the tables of samples were until version 2. */
+/* The tables of samples up to version 2. */
 #define OLD(version)                                                                   \
 	"DROP VIEW leaf; DROP VIEW stack; ALTER TABLE sample DROP COLUMN event;"       \
 	"ALTER TABLE sample DROP COLUMN weight; ALTER TABLE sample DROP COLUMN total;" \
 	"ALTER TABLE sample RENAME COLUMN value TO weight; DROP TABLE event;"          \
 	"PRAGMA user_version = " #version
 
-/* What readers make of a file after a change of it. */
+/* Results of the readers after a change of a file. */
 static const struct {
 	const char *what, *sql, *want;
 } changes[] = {
@@ -159,7 +159,8 @@ static void test_other_files(void)
 	workdir__run("rmdir r.db");
 }
 
-/* In place: some file systems flush what is written after a truncation to nothing. */
+/* Overwrites the file in place: some file systems flush data that is written after a truncation to
+ * 0. */
 static void write_bytes(const unsigned char *data, size_t size)
 {
 	int fd = open(path, O_WRONLY);
@@ -169,7 +170,7 @@ static void write_bytes(const unsigned char *data, size_t size)
 	close(fd);
 }
 
-/* Any error that is an error of the file, or none. */
+/* Returns true if the file loads, or fails with an error of the file. */
 static bool survived(void)
 {
 	const struct profile_filter filter = { .lines = true };
@@ -201,7 +202,7 @@ static void test_damage(void)
 		data[at] = random >> 24;
 		write_bytes(data, size);
 		wrong += !survived();
-		if (i % 3) /* every third change stays */
+		if (i % 3) /* every third change remains */
 			data[at] = old;
 	}
 	is_int(wrong, 0, "a file with wrong bytes");
@@ -214,7 +215,7 @@ static void put_u32(unsigned char *at, uint32_t value)
 	memcpy(at, &value, sizeof(value));
 }
 
-/* Makes an interior page of a b-tree of tables, with so many children that are all one page. See
+/* Makes an interior page of a b-tree of tables whose children are all the page @child. See
  * https://www.sqlite.org/fileformat2.html#b_tree_pages. */
 static void make_interior(unsigned char *page, size_t header_at, uint32_t child)
 {
@@ -236,7 +237,8 @@ static void make_interior(unsigned char *page, size_t header_at, uint32_t child)
 	}
 }
 
-/* A schema that would take the age of the universe to read: 20^12 times the same entries. */
+/* A schema with 20^12 copies of the same entries, which cannot be read in the age of the universe.
+ */
 static void test_endless(void)
 {
 	const struct profile_filter filter = { 0 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* When samples were: columns of time in a loaded profile. */
+/* Times of samples: columns of time in a loaded profile. */
 #include "tests/unit/loaded.h"
 
-/* "COLUMN:TID:STATE:WEIGHT" of each cell, and then its stack's innermost frame. */
+/* Returns "COLUMN:TID:STATE:WEIGHT" of each cell, each followed by the innermost frame of its
+ * stack. */
 static const char *cells(const struct profile *profile)
 {
 	static char text[4096];
@@ -103,7 +104,7 @@ static void test_widths(void)
 	}
 }
 
-/* However many there are, so many are kept, and no weight is lost. */
+/* The number of columns is bounded at any input, and no weight is lost. */
 static void test_most(void)
 {
 	struct profile *profile = profile__new();

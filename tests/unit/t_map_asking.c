@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* When a process is asked for a map: a runtime that only notes it down, and a clock that is told.
- */
+/* Times of the requests for a process's map, with a runtime that only records them and a simulated
+ * clock. */
 #include "core/capture/map_asking.h"
 
 #include <errno.h>
@@ -48,8 +48,8 @@ static int step(uint64_t after_ns)
 	return map_asking__step(&asking, &state, &err);
 }
 
-/* Seconds between this request and the next one, if code without a name keeps appearing, and the
- * answer names `named` of it. */
+/* Returns the seconds between this request and the next one if code without a name continues to
+ * appear and the answer names @named of it. */
 static unsigned pause_s(size_t named)
 {
 	int before = asked_n;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Kernel memory of all maps, by the number of CPUs: it follows those that are online, and runtimes
- * that are not met cost their records alone. The maps are sized as for a session, and are not
+/* Kernel memory of all maps, by the number of CPUs. It depends on the CPUs online, and runtimes
+ * without a process only cost their records. The maps are sized as for a session, and are not
  * created. */
 #include <string.h>
 

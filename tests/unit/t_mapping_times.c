@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which mapping held an address at which time. */
+/* Finds the mapping that contained an address at a given time. */
 #include "core/target/mapping_times.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static struct mapped *list_of(const struct mapped *from, size_t n)
 	return list;
 }
 
-/* Where the tests begin: one library, the one with the inode 1. */
+/* The mapping at the start of each test: one library, with inode 1. */
 static const struct mapped first = {
 	.start = AT, .end = AT + SIZE, .inode = 1, .bias = AT, .path = (char *)"/first"
 };
@@ -45,7 +45,7 @@ static void begin(void)
 	process__set_mapped(&process, list_of(&first, 1), 1);
 }
 
-/* What tracker_mappings.c does with a list that it has read. */
+/* Processes a list as tracker_mappings.c does after reading it. */
 static void read_list(const struct mapped *from, size_t n, uint64_t time_ns)
 {
 	struct mapped *list = list_of(from, n);
@@ -94,7 +94,7 @@ static void test_known(void)
 	ok(is_covered(event(1000, AT, 1, 0)), "memory without a file");
 }
 
-/* dlclose and dlopen: one library after the other at the same place. */
+/* dlclose() and dlopen(): one library replaces another at the same place. */
 static void test_replaced(void)
 {
 	struct mapped second = first, third = first;
@@ -134,7 +134,7 @@ static void test_replaced(void)
 	is_int(mapping_times__span(&process, 9999), 4000, "behind the last");
 }
 
-/* The list was read before the event of a mapping in it. */
+/* A list is read before the event of a mapping in it arrives. */
 static void test_late_event(void)
 {
 	struct mapped second = first;
@@ -177,8 +177,8 @@ static void test_parts(void)
 	}
 }
 
-/* A compiler's memory over a library that was unloaded: only the list that is read then says that
- * it is no copy of the library's code. */
+/* A compiler's memory replaces an unloaded library. Only the list that is read then shows that the
+ * memory is not a copy of the library's code. */
 static void test_memory(void)
 {
 	struct mapped memory = { .start = AT, .end = AT + SIZE, .bias = AT, .path = (char *)"" };
@@ -198,7 +198,7 @@ static void test_memory(void)
 	is_int(process.mapped[0].born_ns, 1000, "... since then");
 }
 
-/* munmap, and nothing else. */
+/* munmap() without other changes. */
 static void test_unmapped(void)
 {
 	begin();
@@ -208,7 +208,7 @@ static void test_unmapped(void)
 	ok(!mapping_times__has_unsure(&process, 1999), "nothing runs where nothing is mapped");
 }
 
-/* The event of the second library was lost, or mremap() has moved it there. */
+/* The event of the second library was lost, or mremap() moved it there. */
 static void test_lost(void)
 {
 	static struct image image;
@@ -252,7 +252,7 @@ static void test_lost(void)
 	is_str(path_at(AT, 1500), "/second", "and the second one from there on");
 }
 
-/* A program copies its code to a memfd and maps that where the code was. */
+/* A program copies its code to a memfd and maps that over the code. */
 static void test_moved(void)
 {
 	static struct image image, another;
@@ -293,7 +293,7 @@ static int remember(uint64_t time_ns, uint64_t start, uint64_t inode, uint64_t o
 	return mapping_times__remember(&process, &one);
 }
 
-/* Between two readings libraries come and go. What is known of each comes from its event. */
+/* Libraries come and go between two readings. All data on them is from their events. */
 static void test_events(void)
 {
 	struct mapped second = first, third = first;
@@ -332,7 +332,7 @@ static void test_events(void)
 	is_str(path_at(AT, 5000), "nothing", "after a loss nothing is proven between two lists");
 }
 
-/* Linux 6.8 and later tell another device and inode of a file of overlayfs. */
+/* Linux 6.8 and later report another device and inode for a file of overlayfs. */
 static void test_devices(void)
 {
 	struct mapped layered = first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The sources of memory (core/base/memory.h): a live process, this one, recorded pages, core
- * files that gdb made, and such as nobody would make. */
+/* The sources of memory (core/base/memory.h): a live process (the test itself), recorded pages,
+ * core files that gdb made, and malformed ones. */
 #include "core/base/memory.h"
 #include "core/files/memory_core.h"
 
@@ -22,8 +22,9 @@
 #define PAGE	   4096
 #define FILE_BYTES (2 * PAGE + 100)
 
-/* What the child of this test has mapped: two pages with a hole between them, and a file that ends
- * within its third page. Mapped before the fork, so that both know where. */
+/* Mappings of the child of this test: two pages with a hole between them, and a file that ends
+ * within its third page. They are mapped before the fork, so that both processes have their
+ * addresses. */
 static unsigned char *pages, *file_pages;
 static pid_t child;
 
@@ -189,8 +190,8 @@ static struct memory *open_core(const char *name, struct err *err)
 	return memory__of_core(fd, path, &memory, err) ? NULL : memory;
 }
 
-/* Page by page; what the process itself cannot read (guard pages, the clock's) need not be equal.
- */
+/* Compares page by page. Pages that the process itself cannot read (guard pages, the clock's) may
+ * differ. */
 static void compare_mappings(const struct memory *core)
 {
 	static unsigned char live[PAGE], got[PAGE];
@@ -246,7 +247,7 @@ static void test_core(void)
 	memory__free(core);
 	snprintf(command, sizeof(command), "cd '%s' && head -c 100000 core > cut", workdir);
 	if (system(command) == 0)
-		memory__free(open_core("cut", NULL)); /* its headers may be there */
+		memory__free(open_core("cut", NULL)); /* its headers may be complete */
 }
 
 static void count_read(void *ctx, uint64_t address, size_t size, int ret)
@@ -255,7 +256,7 @@ static void count_read(void *ctx, uint64_t address, size_t size, int ret)
 	++*(unsigned *)ctx;
 }
 
-/* Pages at 0x10000 and 0x11000, and 16 bytes of the next. */
+/* Pages at 0x10000 and 0x11000, and 16 bytes of the next page. */
 static void test_cached(void)
 {
 	static unsigned char two[8192], part[16] = { 1, 2, 3 };

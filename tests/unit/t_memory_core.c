@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Core files made by hand: damaged headers, damaged notes, and files that are not what the notes
- * say. */
+/* Hand-made core files: damaged headers, damaged notes, and files that differ from the notes. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +44,7 @@ static struct memory *open_core(const char *name, struct err *err)
 	return memory__of_core(fd, path, &memory, err) ? NULL : memory;
 }
 
-struct made { /* a core file made by hand: one segment of memory, and the note NT_FILE */
+struct made { /* a hand-made core file: one segment of memory, and the note NT_FILE */
 	Elf64_Ehdr head;
 	Elf64_Phdr note, load;
 	Elf64_Nhdr nt_file;
@@ -106,7 +105,8 @@ static void refuse(struct made made, size_t size, const char *what)
 	memory__free(memory);
 }
 
-/* Damage in the notes costs what they say of files, and no memory that the core has itself. */
+/* Opens a core with damaged notes. The damage loses the notes' data on files, but none of the
+ * memory in the core itself. */
 static void accept_damaged(struct made made, size_t size, const char *what)
 {
 	struct memory *memory = open_made(&made, size);
@@ -170,7 +170,8 @@ static void test_damaged_notes(void)
 	accept_damaged(make("/mapped"), sizeof(struct made) - 1, "truncated notes");
 }
 
-/* A malformed note behind NT_FILE: its files are there, whoever reads the core file. */
+/* A malformed note follows NT_FILE. The files of NT_FILE are available, to all readers of the core
+ * file. */
 static void test_later_note(void)
 {
 	struct {
@@ -193,7 +194,7 @@ static void test_later_note(void)
 	memory__free(memory);
 }
 
-/* What is behind the bytes that the core has itself comes from a file, if that is one. */
+/* Memory beyond the bytes in the core itself is read from a file, if it is a regular file. */
 static void test_files(void)
 {
 	static const char *const hostile[] = {

@@ -10,9 +10,9 @@
 
 #define FRAMES_MAX 64
 
-/* A stack as drawn: "k:read n:strcmp@100 l:eval@200 py:f": kernel (k), native (n, l: code of a
- * loop, j: compiled at run time) and runtime (py, rb) frames, innermost first, with their stack
- * address, if they have one; "@/": it is on another stack. */
+/* A stack as text, innermost first: "k:read n:strcmp@100 l:eval@200 py:f". Frames are of the kernel
+ * (k), native (n, l: code of a loop, j: compiled at run time) or of a runtime (py, rb). A stack
+ * address follows '@' if the frame has one; "@/": on another stack. */
 struct stack {
 	char text[512];
 	const char *names[FRAMES_MAX];
@@ -44,11 +44,12 @@ static void parse(struct stack *stack, const char *drawn)
 	}
 }
 
-/* Runtime frames get other ids than native ones. */
+/* First ID of runtime frames; IDs of native frames are smaller. */
 #define RUNTIME_ID 1000
 
-/* As drawn; runtime frames with how they were placed: = address, ~ order, + appended, / apart;
- * loops with an asterisk; what is not proven with an exclamation mark. */
+/* Merges two stacks and returns the result as text. Runtime frames have a mark for their placement:
+ * = address, ~ order, + appended, / apart. Loops have an asterisk, frames without proof an
+ * exclamation mark. */
 static const char *merge_drawn(const char *native, const char *runtime, bool keep_vm, bool complete,
 			       struct merge_report *report)
 {
@@ -234,7 +235,7 @@ static const struct {
 	  "n:a py:x= n:call py:y~ n:start" },
 };
 
-/* They end too early, behind a change of stacks. */
+/* The native frames end too early, after a change of stacks. */
 static void test_cut(void)
 {
 	is_str(merge_drawn("n:burn@9100 n:eval@9200 n:call_on@150",
@@ -298,7 +299,7 @@ static void test_report(void)
 	is_int(report.unproven, 1, "report: unproven");
 }
 
-/* A fixed sequence: Numerical Recipes' linear congruential generator. */
+/* State of a fixed sequence (linear congruential generator of Numerical Recipes). */
 static uint32_t random_state = 1;
 
 static uint32_t random_below(uint32_t n)
@@ -330,7 +331,8 @@ static size_t random_stack(struct merge_frame *frames, uint32_t first_id, bool r
 	return n;
 }
 
-/* What holds for any two stacks, with the loops shown. Returns what does not. */
+/* Checks the properties of any merged stack that includes the loops. Returns the violated one, or
+ * NULL. */
 static const char *check_placed(const struct merge_placed *placed, size_t n,
 				const struct merge_frame *native, size_t n_native, size_t n_runtime,
 				const struct merge_report *report)
@@ -366,7 +368,8 @@ static const char *check_placed(const struct merge_placed *placed, size_t n,
 	return NULL;
 }
 
-/* Without its loops a merged stack is the same otherwise. */
+/* Checks that a merged stack without its loops is otherwise equal. Returns the difference, or NULL.
+ */
 static const char *check_hidden(const struct merge_placed *all, size_t n_all,
 				const struct merge_placed *placed, size_t n)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Metrics are answered however long the machine has run: here, in a time namespace. */
+/* Metrics are answered at any uptime of the machine, tested in a time namespace. */
 #include "core/service/metrics_socket.h"
 
 #include <dirent.h>
@@ -20,8 +20,7 @@
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
-/* How long it has run, in ms, when what is left of 64 bits of nanoseconds is a multiple of 2^32 ms.
- */
+/* Uptime in ms at which the rest of 64 bits of nanoseconds is a multiple of 2^32 ms. */
 #define WRAPS_MS (UINT64_MAX / 1000000 % (1ULL << 32))
 
 static int set_clock(uint64_t ms)
@@ -39,7 +38,7 @@ static int set_clock(uint64_t ms)
 	return n;
 }
 
-/* 0: there is an answer. */
+/* Requests the metrics. Returns 0 if there is an answer. */
 static int ask(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -54,7 +53,7 @@ static int ask(const char *path)
 	return ret;
 }
 
-/* In the namespace. */
+/* Runs in the namespace. */
 static int serve(const char *path)
 {
 	struct metrics_socket *metrics;
@@ -63,13 +62,13 @@ static int serve(const char *path)
 	if (ret)
 		return 2;
 	alarm(60);
-	usleep(2000000); /* it would wrap in a second and a half at most */
+	usleep(2000000); /* the time would wrap after 1.5 s at most */
 	ret = ask(path);
 	metrics_socket__free(metrics);
 	return ret;
 }
 
-/* Leaves a socket of which nobody listens any more. */
+/* Leaves a socket without a listener. */
 static void leave_dead(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -93,13 +92,13 @@ static unsigned count_files(void)
 	return n;
 }
 
-/* One of several processes that start at once. */
+/* Several processes that start at once. */
 struct contest {
-	int begin[2], opened[2], end[2]; /* pipes: the first and the last one close */
+	int begin[2], opened[2], end[2]; /* pipes; closing the first or last is a signal */
 };
 
-/* Takes the name when the contest begins, and keeps it to the end. 0: it had the name, and readers
- * were answered until then; 1: these were not; 2: it did not get the name. */
+/* Claims the name when the contest begins, and owns it to the end. Returns 0 if readers were
+ * answered until then, 1 if they were not, and 2 if the process did not get the name. */
 static int contend(const char *path, const struct contest *contest)
 {
 	struct metrics_socket *metrics;
@@ -123,7 +122,8 @@ static void close_pipe(int pipe[2])
 	close_fd(&pipe[1]);
 }
 
-/* Several start at once over a socket of a run that was killed. Counts their statuses. */
+/* Starts @n processes at once over a socket of a run that was killed. Counts their statuses in
+ * @counts. */
 static void run_contest(const char *path, unsigned n, unsigned counts[3])
 {
 	struct contest contest;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Code of this very program, copied to anonymous memory between two parts of its file. */
+/* Code of the test program, copied to anonymous memory between two parts of its file. */
 #include "core/target/moved_code.h"
 
 #include <errno.h>
@@ -16,15 +16,15 @@
 
 static const struct runtime *const no_runtimes[] = { NULL };
 static struct images *images;
-static const struct elf_segment *text; /* the executable one */
-static uint64_t base, bytes;	       /* of the address space that is reserved, and of `text` */
+static const struct elf_segment *text; /* the executable segment */
+static uint64_t base, bytes;	       /* reserved address space; size of `text` */
 
 static uint64_t down(uint64_t value)
 {
 	return value & -PAGE;
 }
 
-/* Maps [@offset, @offset + @size) of the file where a loader would. */
+/* Maps [@offset, @offset + @size) of the file to the address that a loader would use. */
 static bool map_part(int fd, uint64_t vaddr, uint64_t offset, uint64_t size)
 {
 	return mmap((void *)(base + down(vaddr)), size, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
@@ -36,7 +36,7 @@ static uint8_t *code(void)
 	return (uint8_t *)(base + down(text->vaddr));
 }
 
-/* All of the file's segments, but that the code is in anonymous memory. */
+/* Maps all segments of the file, with the code in anonymous memory. */
 static bool lay_out(const struct elf_file *file)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -96,7 +96,7 @@ static void test_changes(void)
 	is_int(find(&moved), -EAGAIN, "nothing was copied yet");
 }
 
-/* Where neither neighbour is the file, nothing is. */
+/* No code counts as moved if neither neighbour is the file. */
 static void test_alone(void)
 {
 	struct moved_code moved = {};

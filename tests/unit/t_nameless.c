@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The note about native frames without symbol. */
+/* The note on native frames without a symbol. */
 #include "core/profile/nameless.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ static void begin(void)
 	profile = profile__new();
 }
 
-/* `nameless` of 20 samples end in a function of libzebra that has no symbol. */
+/* Records 20 samples, of which @nameless end in a function of libzebra that has no symbol. */
 static void fill(unsigned nameless)
 {
 	uint32_t zebra, named;

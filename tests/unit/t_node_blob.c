@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Files with a blob of V8's in them, as its build embeds it, and one that Node has. */
+/* Files with a blob of V8, as V8's build embeds it, and the blob of Node. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +15,12 @@
 #define NODE	   "/usr/bin/node"
 #define CODE_BYTES (300 << 10)
 #define DATA_BYTES 5000
-#define CODE_AT	   4096 /* in .text, whose address is a multiple of 64 */
+#define CODE_AT	   4096 /* in .text; a multiple of 64 */
 
 static uint8_t code[CODE_BYTES], data[DATA_BYTES];
 static struct err err;
 
-/* RFC 1950's sums, but from 0. */
+/* Computes the checksum of RFC 1950, but from 0. */
 static uint32_t adler(const uint8_t *bytes, size_t n)
 {
 	uint32_t a = 0, b = 0;
@@ -64,7 +64,7 @@ static struct elf_file *open_file(const char *path)
 	return fd >= 0 && !elf_file__open(fd, path, &file, &err) ? file : NULL;
 }
 
-/* The bytes of the range that is found in a program with the two pieces. */
+/* Returns the bytes of the range that is found in a program with the two pieces. */
 static struct runtime_range find(uint64_t *ret_text)
 {
 	static const char source[] =

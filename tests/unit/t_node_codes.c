@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a frame of V8's is called, over a heap that does not exist. */
+/* Names of V8's frames, over a heap that does not exist. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 static struct program program;
 
-/* "two (/srv/a b.mjs:4) < one (/srv/a b.mjs:2)" */
+/* Returns "two (/srv/a b.mjs:4) < one (/srv/a b.mjs:2)". */
 static const char *name(uint32_t number, uint32_t index)
 {
 	static char text[1024];
@@ -32,7 +32,7 @@ static void is_named(uint32_t number, uint32_t index, const char *want, const ch
 }
 
 #define ANNOUNCED(number, kind, code) (!announce(program.codes, number, kind, code))
-#define INDEX(bytecode)		      ((bytecode) + 64 - NODE_TAG) /* as a frame has it */
+#define INDEX(bytecode)		      ((bytecode) + 64 - NODE_TAG) /* as in a frame */
 
 static void test_interpreted(void)
 {
@@ -109,7 +109,7 @@ static void test_compiled(void)
 	is_named(13, 50, "one (/srv/a b.mjs:1)", "behind the last one");
 }
 
-/* Those of the scope, one after the other. */
+/* Returns the names of the scope, one after the other. */
 static const char *name_of_scope(uint32_t number, uint64_t scope)
 {
 	uint64_t sfi = make_function(program.script, scope, make_bytes("", 0), "", 0);
@@ -149,8 +149,8 @@ static void test_names(void)
 	is_named(1, INDEX(2), "one (/srv/a b.mjs:2)", "the first one still has its name");
 }
 
-/* As two versions of V8 have written it for the same function: entry at 289, code 0 and 3 from
- * 302, code 6 from 293. */
+/* Tables of two versions of V8 for the same function: entry at 289, code 0 and 3 from 302, code 6
+ * from 293. */
 static void test_tables(void)
 {
 	uint8_t before[] = { 1, 0x88, 9, 2, 0x34, 7, 0, 7, 0x23 };
@@ -174,7 +174,8 @@ static void test_tables(void)
 	   "a table that ends in an entry");
 }
 
-/* Of a process that has ended as long as a sample may name code of it; then nothing is left. */
+/* Names of a process that ended remain as long as a sample may refer to its code. Then all are
+ * freed. */
 static void test_forget(void)
 {
 	struct u64map known = {};
@@ -197,7 +198,7 @@ static void test_forget(void)
 #define LINES	  3000000
 #define KEPT_MOST (48U << 20)
 
-/* A process that names any number of scripts, each of which has as many lines as one may have. */
+/* A process that names any number of scripts, each with the maximum number of lines. */
 static void test_many_lines(void)
 {
 	char *source = malloc(LINES);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is said of a program with V8 whose version has no row, whatever else is different in it. */
+/* The verdict on a program with V8 whose version has no row, with any other difference in it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ extern const struct runtime runtime_node;
 #define WORD(name, value) \
 	".globl " name "\n.type " name ", @object\n.size " name ", 4\n" name ": .long " value "\n"
 
-/* A library with V8's version, and with constants of which one is as in no version with a row. */
+/* Makes a library with V8's version, and with one constant that no version with a row has. */
 static struct elf_file *make_file(const char *major, const char *minor)
 {
 	char name[] = "/tmp/braid-v8-XXXXXX", command[128];
@@ -86,8 +86,8 @@ static void test_known(void)
 
 #define LENGTHS "kBytecodeSizesE"
 
-/* The machine's own Node.js; with @is_stripped, without its symbols for the lengths of bytecodes,
- * as Debian's libnode. */
+/* Returns the verdict on the machine's own Node.js. With @is_stripped, the symbols for the lengths
+ * of bytecodes are removed, as in Debian's libnode. */
 static struct runtime_verdict verdict_of(const char *path, bool is_stripped)
 {
 	struct runtime_verdict verdict = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Codes by their numbers: found while samples may name them, and no longer. */
+/* Codes by their numbers: found while samples may refer to them, and no longer. */
 #include "runtimes/common/numbered_codes.h"
 
 #include "bpf/shared.h"
@@ -30,7 +30,7 @@ static int count_freed(void)
 	return n;
 }
 
-/* First each third is missing, then of all the even ones but 6. */
+/* First every third code is missing, then every even one except 6. */
 static void test_forget(struct numbered_codes *codes)
 {
 	struct u64map known = {};

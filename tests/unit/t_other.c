@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Runtimes without a walker: files that are recognized by what they contain, and only by that; the
- * sentence about each; names of their compiled code. */
+/* Runtimes without a walker: files that are recognized by their contents alone, the sentence about
+ * each, and names of their compiled code. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 
 extern const struct runtime runtime_other;
 
-/* The name of the runtime that a library of @source is recognized as; "": none. */
+/* Returns the name of the runtime that a library of @source is recognized as; "": not recognized.
+ */
 static const char *recognize(const char *source, const char *options)
 {
 	struct elf_file *file;
@@ -164,7 +165,7 @@ static void test_rows(void)
 	is_int(i, OTHER_KINDS_N, "all have a row");
 }
 
-/* "function|file|line"; "": it is none of the runtime's */
+/* Returns "function|file|line"; "": not a symbol of the runtime. */
 static const char *label(const char *symbol)
 {
 	static char text[4096];
@@ -178,8 +179,8 @@ static const char *label(const char *symbol)
 	return text;
 }
 
-/* As the programs that other_rows.c names wrote them, but for Julia's and LuaJIT's, which are as
- * their sources have them, and the last ones, which are made up. */
+/* As the programs that other_rows.c names wrote them. Julia's and LuaJIT's are after their sources,
+ * and the last ones are invented. */
 static void test_labels(void)
 {
 	static const char *const cases[][2] = {

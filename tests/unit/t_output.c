@@ -15,7 +15,7 @@ typedef int (*writer_fn)(const struct profile *profile, const struct output_opts
 
 static const struct output_opts plain = { 0 };
 
-/* Owned by the caller. */
+/* Returns the output of @writer, owned by the caller. */
 static char *render(writer_fn writer, const struct profile *profile, const struct output_opts *opts)
 {
 	char *text = NULL;
@@ -58,7 +58,7 @@ static void check_escapes(void)
 		{ "a\n\t\x1b\x7f", "a  \xef\xbf\xbd\xef\xbf\xbd", "\"a  \xef\xbf\xbd\xef\xbf\xbd\"",
 		  "a????" },
 		{ "\xc2\x9b", "\xef\xbf\xbd", "\"\xef\xbf\xbd\"", "?" },
-		/* the first and the last of the controls, and what follows */
+		/* the first and the last control character, and the next one */
 		{ "\xc2\x80\xc2\x9f\xc2\xa0", "\xef\xbf\xbd\xef\xbf\xbd\xc2\xa0",
 		  "\"\xef\xbf\xbd\xef\xbf\xbd\xc2\xa0\"", "??\xc2\xa0" },
 		/* byte order mark, zero-width space, variation selector, tag */
@@ -102,7 +102,8 @@ static int is_utf8(char *text)
 	return valid;
 }
 
-/* Random bytes, weighted towards the ones that begin and go on characters; iconv is the judge. */
+/* Writes random bytes, weighted towards bytes that begin and continue characters. iconv is the
+ * oracle. */
 static void check_random_bytes(void)
 {
 	unsigned int bad = 0, i, k;
@@ -119,7 +120,7 @@ static void check_random_bytes(void)
 		escape__json(out, text);
 		fclose(out);
 		bad += !is_utf8(json) || strpbrk(json, "<>&\n\r");
-		/* a text without anything to replace must come through as it is */
+		/* a text without a character to replace must not change */
 		bad += is_utf8(text) && !strpbrk(json, "\\") && !strstr(json, "\xef\xbf\xbd") &&
 		       strpbrk(text, "\t\n\r") == NULL &&
 		       strncmp(json + 1, text, strlen(text)) != 0;
@@ -130,7 +131,8 @@ static void check_random_bytes(void)
 	is_int(bad, 0, "random bytes always become UTF-8");
 }
 
-/* The same label from different frames, signs that the format needs, a stack without frames. */
+/* Makes a profile with the same label from different frames, characters that the format needs, and
+ * a stack without frames. */
 static struct profile *tricky_profile(void)
 {
 	struct profile *profile = profile__new();
@@ -209,7 +211,7 @@ static void check_table(void)
 	profile__free(profile);
 }
 
-/* Weights of any size, below and above where rounding gives a digit more. */
+/* Weights of any size, below and above the points where rounding adds a digit. */
 static void check_weights(void)
 {
 	static const struct {
@@ -246,7 +248,7 @@ static void check_weights(void)
 	profile__free(profile);
 }
 
-/* Calls of three functions, of which one took no time that could be measured. */
+/* Calls of three functions, one of which took no measurable time. */
 static void check_times(void)
 {
 	struct profile *profile = profile__new();
@@ -284,7 +286,7 @@ static void check_times(void)
 	profile__free(profile);
 }
 
-/* Random stacks of ten functions; what the writers must find is counted stack by stack. */
+/* Random stacks of ten functions. The expected sums are counted stack by stack. */
 static void check_sums(void)
 {
 	struct profile *profile = profile__new();
@@ -341,7 +343,7 @@ static size_t count_of(const char *text, const char *part)
 	return n;
 }
 
-/* In a page, markup is only what the writer put there: the two scripts and the style. */
+/* The markup of a page consists only of the writer's own: the two scripts and the style. */
 static void check_flame(writer_fn writer, const char *what)
 {
 	static const char *const evils[] = { "<script>x()</script>", "]]></script>", "</style>",
@@ -372,7 +374,7 @@ static void check_flame(writer_fn writer, const char *what)
 	profile__free(profile);
 }
 
-/* A stack that no recursive walk survives; a profile with nothing in it; a disk that is full. */
+/* A stack that overflows any recursive walk, an empty profile, and a full disk. */
 static void check_extremes(writer_fn writer, const char *what)
 {
 	enum { DEPTH = 300000 };
@@ -397,7 +399,7 @@ static void check_extremes(writer_fn writer, const char *what)
 	profile__free(profile);
 }
 
-/* Weights whose sum is no number, under names that fill a line. */
+/* Weights whose sum overflows, with names that fill a line. */
 static void check_overflow(writer_fn writer, const char *what)
 {
 	struct profile *profile = profile__new();

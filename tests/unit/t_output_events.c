@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Profiles of events other than the CPU's time: every writer says which, and in what unit. */
+/* Profiles of events other than CPU time: every writer names the event and its unit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 static const struct output_opts plain = {};
 
-/* f, which calls g, in the values of three samples. */
+/* Makes a profile of f, which calls g, with the values of three samples. */
 static struct profile *make(const char *event, const char *unit, uint64_t value)
 {
 	struct profile *profile = profile__new();
@@ -76,7 +76,7 @@ static void check_times(void)
 	profile__free(profile);
 }
 
-/* What is only a number says in the heading of what. */
+/* Plain numbers have their event and unit in the heading. */
 static void check_numbers(void)
 {
 	static const struct {
@@ -104,7 +104,7 @@ static void check_numbers(void)
 	}
 }
 
-/* Sizes below and above where rounding gives a digit more. */
+/* Sizes below and above the points where rounding adds a digit. */
 static void check_rounding(void)
 {
 	static const struct {
@@ -132,7 +132,7 @@ static void check_rounding(void)
 	profile__free(profile);
 }
 
-/* The picture in an SVG says what the page does, which tests/unit/flame.t reads. */
+/* The picture in an SVG has the texts of the page, which tests/unit/flame.t reads. */
 static void check_picture(void)
 {
 	struct profile *profile = make("<faults>", "bytes", 1536);

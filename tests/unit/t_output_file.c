@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What -o names: replaced when all is written, and by nothing else. */
+/* The file that -o names: replaced only when all output is written. */
 #include "core/cli/output_file.h"
 
 #include <errno.h>
@@ -125,7 +125,7 @@ static void test_refused(void)
 	clean();
 }
 
-/* Runs in a child, so that limits and users do not stick. Returns what wait tells. */
+/* Runs @run in a child, so that limits and users do not stick. Returns the status of wait(). */
 static int in_child(int (*run)(void))
 {
 	int status = -1;
@@ -153,7 +153,7 @@ static int be_interrupted(void)
 {
 	struct output_file file;
 
-	signal(SIGINT, SIG_DFL); /* shells ignore it in what they start in the background */
+	signal(SIGINT, SIG_DFL); /* shells ignore it in background jobs */
 	if (output_file__open(&(struct output_place) { "old", true, false, 0 }, &file, &err))
 		return 1;
 	fputs("half", file.stream);
@@ -215,7 +215,7 @@ static int write_own(bool force)
 	return write_to(&(struct output_place) { "own.html", false, force, 0600 }, "new", 0);
 }
 
-/* A name that nobody has given. */
+/* A name that braid chose itself. */
 static void test_own_name(void)
 {
 	FILE *page;
@@ -247,7 +247,7 @@ static void test_own_name(void)
 	clean();
 }
 
-/* Between the look and the end somebody else takes the name. */
+/* Another program creates the file between the check and the end. */
 static void test_own_race(void)
 {
 	const struct output_place place = { "own.html", false, false, 0600 };
@@ -267,7 +267,7 @@ static void test_own_race(void)
 	clean();
 }
 
-/* What another user may have put into a directory that all may write. */
+/* Files that another user may have put into a world-writable directory. */
 static void test_foreign(void)
 {
 	if (geteuid()) {

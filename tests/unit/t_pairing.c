@@ -8,7 +8,7 @@
 #include "tests/tap.h"
 
 /* An interpreter whose loop is LOOP bytes of code and runs one frame each time, and code that it
- * has compiled. */
+ * compiled. */
 #define BIAS	 0x400000
 #define LOOP	 0x100
 #define CODE	 (BIAS + 0x1000)
@@ -41,7 +41,7 @@ static const struct runtime_names names = { .anchors = pair };
 static const struct runtime runtime = { .name = "made up", .files = &files, .names = &names };
 static const struct runtime without = { .name = "without", .files = &files };
 static struct image image = { .runtimes[0].image = (void *)&image };
-static struct image other; /* of another runtime, or of none */
+static struct image other; /* image of another runtime, or of no runtime */
 static struct mapped mapped[] = {
 	{ .start = BIAS, .end = BIAS + 0x10000, .bias = BIAS, .image = &image },
 	{ .start = BIAS + 0x10000, .end = BIAS + 0x20000, .bias = BIAS, .image = &other },
@@ -53,8 +53,8 @@ static struct process process = { .runtimes = &runtimes,
 				  .mapped = mapped,
 				  .n_mapped = ARRAY_SIZE(mapped) };
 
-/* Three loops; the call in the last one is the last instruction of the loop. Others are none:
- * interrupted at the first byte behind the loop, and far from it. */
+/* Three frames of the loop; the call in the last one is the last instruction of the loop. The
+ * others are outside: interrupted at the first byte behind the loop, and far from it. */
 static const struct native_frame natives[] = {
 	{ (CODE + LOOP) | NATIVE_EXACT, 0x7010 },
 	{ CODE + 1, 0x7020 },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Samples whose values come later: what the sink sees of them, and when. */
+/* Samples whose values arrive later: the data and the time at which the sink gets them. */
 #include "core/capture/pending_values.h"
 
 #include <errno.h>

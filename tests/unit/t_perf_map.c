@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Perf maps: lines good and bad, files that grow and are written anew, files that must not be read.
- */
+/* Perf maps: valid and invalid lines, files that grow and are rewritten, files that must not be
+ * read. */
 #include "core/target/perf_map.h"
 
 #include <errno.h>
@@ -110,8 +110,8 @@ static int64_t read_map(uint64_t since_ns)
 	return perf_map__read(&file, UINT64_MAX, since_ns, &index_, &counts);
 }
 
-/* What the map calls an address at a time; "" for nothing, "(lost)" if the file does not have it.
- */
+/* Returns the map's name for an address at a time; "" without a name, "(lost)" if the file does not
+ * have it. */
 static const char *name_at(uint64_t address, uint64_t time_ns)
 {
 	static char name[64];

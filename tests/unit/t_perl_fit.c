@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A Perl whose version has no row: the machine's own, with the row hidden, and rows of other
- * versions. The layout of another row is accepted only if it is the build's. */
+/* A Perl whose version has no row: the machine's own with its row hidden, and rows of other
+ * versions. The layout of another row is accepted only if it matches the build. */
 #include "runtimes/perl/perl_fit.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ extern const struct runtime runtime_perl;
 static struct elf_file *file;
 static const struct perl_version *own;
 
-/* The part in which a changed row differs; "": none. */
+/* Returns the part in which a changed row differs; "": no difference. */
 static const char *part_of(const struct perl_version *version)
 {
 	struct perl_place place;
@@ -82,7 +82,7 @@ static void test_verdict(const struct perl_version *before)
 	   "the row before: its file is the same: %s", verdict.reason);
 }
 
-/* A running Perl, which writes a line once it has set itself up. */
+/* Starts a Perl, which writes a line when its setup is complete. */
 static pid_t start(void)
 {
 	int pipes[2];

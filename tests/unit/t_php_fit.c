@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A PHP whose version has no row: the machine's own, with its row hidden, and its row with one
- * field changed. The layout is accepted only if it is the build's. */
+/* A PHP whose version has no row: the machine's own with its row hidden, and its row with one field
+ * changed. The layout is accepted only if it matches the build. */
 #include "runtimes/php/php_fit.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static struct elf_file *file;
 static struct php_build build;
 static const struct php_version *own;
 
-/* A script that writes a byte and then calls functions for as long as it is read from. */
+/* A script that writes a byte and then calls functions until its reader closes the pipe. */
 static const char script[] =
 	"function inner($n) { return strlen(implode(',', range(1, $n))); }\n"
 	"function outer($n) { return array_sum(array_map('inner', [$n, 7])); }\n"
@@ -62,7 +62,7 @@ static uint64_t find_bias(pid_t pid)
 	return file->type == ET_EXEC ? 0 : bias;
 }
 
-/* The part in which these offsets differ from those of the build; NULL: none. */
+/* Returns the part in which @offsets differ from those of the build; NULL: no difference. */
 static const char *part_of(pid_t pid, uint64_t bias, const struct php_offsets *offsets)
 {
 	const char *part = php_fit__file(file, &build, offsets);
@@ -71,7 +71,7 @@ static const char *part_of(pid_t pid, uint64_t bias, const struct php_offsets *o
 	return ret == -EAGAIN ? NULL : part;
 }
 
-/* Each field of the row, moved by each of these distances. */
+/* Moves each field of the row by each of these distances. */
 static void test_mutations(pid_t pid, uint64_t bias)
 {
 	static const struct {

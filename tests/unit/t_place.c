@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What code is at an address: a process that is drawn here, of which the files are this test's own:
- * its executable, and the perf map that it writes. */
+/* The code at an address, in a simulated process with files of the test: its executable, and the
+ * perf map that it writes. */
 #include "core/target/place.h"
 
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #define LOOP	   0x100
 #define BIAS	   0x400000
 #define MADE	   0x900000 /* anonymous memory */
-#define AT_ONCE	   1	    /* ns: a time before all that the clock has */
+#define AT_ONCE	   1	    /* ns; earlier than any time of the clock */
 
 static size_t loops(const struct runtime_image *image, const struct runtime_range **ret)
 {
@@ -204,7 +204,7 @@ static void test_map(void)
 
 	begin();
 	space.attached = 1 << COMPILER;
-	mapped[2].path = ""; /* both are the compiler's */
+	mapped[2].path = ""; /* both belong to the compiler */
 	old = at_time(MADE + 0x10, now_ns());
 	is_str(name_of(old.number), "", "no map yet");
 	write_map("w", "%x 100 first\n", MADE);
@@ -234,7 +234,7 @@ static void test_map(void)
 	is_str(name_of(at_time(MADE + 0x10, now_ns()).number), "", "a map that nobody wants");
 }
 
-/* A map alone says that it is compiled code, where the memory is nobody's. */
+/* Only the map shows that this is compiled code; the memory belongs to no compiler. */
 static void test_named_by_map(void)
 {
 	begin();
@@ -263,7 +263,7 @@ static void test_bounds(void)
 	ok(at(MADE).generation > before, "where no code is taken for that of the one before");
 }
 
-/* This function, in this process as it really is. */
+/* This function, in the real process. */
 static void test_function(void)
 {
 	static const struct runtime *const none[] = { NULL };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Rows of code that keeps frame pointers and has no call frame information. */
+/* Rows of code that maintains frame pointers and has no call frame information. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -11,7 +11,8 @@
 #define ALL	(KEEPS_POINTERS | KEEPS_CALLERS | KEEPS_LEAVES)
 #define CALLERS (KEEPS_POINTERS | KEEPS_CALLERS)
 
-/* Labels with what holds from there on. `many` makes it a compiler's habit. */
+/* Labels whose names state the rule from there on. `many` is a prologue that proves the compiler's
+ * habit. */
 static const char text[] =
 	".text\n.p2align 4,0xcc\n"
 	".macro at name\n.globl \\name\n\\name:\n.endm\n"
@@ -101,7 +102,7 @@ static int on_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
 	return 0;
 }
 
-/* The flags at @vaddr; -1: no row of frame pointers holds there. */
+/* Returns the flags at @vaddr; -1: no row of frame pointers applies. */
 static int flags_at(uint64_t vaddr)
 {
 	int flags = -1;
@@ -111,7 +112,7 @@ static int flags_at(uint64_t vaddr)
 	return flags;
 }
 
-/* Reads the code with @functions in front, by which the compiler's habit shows, and @more behind.
+/* Reads the code with @functions in front, which show the compiler's habit, and @more behind it.
  * Returns the result, and checks all labels if it is 0. */
 static int read_rows(const char *functions, const char *more)
 {

@@ -7,12 +7,12 @@
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
-/* What output__pprof writes, read back by tests/tools/read_pprof.py, which knows the published
- * format only, and by protobuf's own tool where it is installed. */
+/* The output of output__pprof(), read back by tests/tools/read_pprof.py, which is based on the
+ * published format only, and by protobuf's own tool where it is installed. */
 
 static const struct output_opts plain = { 0 };
 
-/* The part of pprof's proto/profile.proto that says how fields are encoded. */
+/* The part of pprof's proto/profile.proto that defines the encoding of fields. */
 static const char schema[] =
 	"syntax = \"proto3\";\n"
 	"message Profile { repeated Type sample_type = 1; repeated Sample sample = 2;\n"
@@ -51,7 +51,7 @@ static void write_file(const struct profile *profile, const struct output_opts *
 	fclose(out);
 }
 
-/* Of the file, all of it; owned by the caller. */
+/* Returns the whole contents of the file, owned by the caller. */
 static char *read_back(const char *name)
 {
 	char cwd[PATH_MAX];
@@ -78,7 +78,7 @@ static void check_text(const struct profile *profile, const struct output_opts *
 	free(text);
 }
 
-/* What protobuf's tool takes apart and puts together again are the same bytes. */
+/* The file is unchanged when protobuf's tool decodes and encodes it. */
 static void check_protoc(const char *name)
 {
 	if (!workdir__try("command -v protoc > /dev/null")) {
@@ -92,8 +92,8 @@ static void check_protoc(const char *name)
 	   "%s: protobuf reads it", name);
 }
 
-/* Functions that are inlined stand alone, in a chain, in a recursion and below what is not
- * native; an annotated name; signs that are no text; nothing at all. */
+/* Makes a profile with inlined functions: alone, in a chain, in a recursion, and below a frame that
+ * is not native. It also has an annotated name, bytes that are not text, and an empty stack. */
 static struct profile *make_profile(void)
 {
 	struct profile *profile = profile__new();
@@ -179,7 +179,7 @@ static void check_times(void)
 	profile__free(profile);
 }
 
-/* Of other events a stack has one value, in the event's unit. */
+/* For other events, a stack has one value, in the event's unit. */
 static void check_events(void)
 {
 	static const struct {
@@ -215,7 +215,7 @@ static void check_events(void)
 	profile__free(profile);
 }
 
-/* Where time was waited, a stack has a sample for each state. */
+/* If waiting time is recorded, a stack has a sample for each state. */
 static void check_states(void)
 {
 	struct profile *profile = profile__new();
@@ -254,7 +254,7 @@ static int compare_lines(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The stacks of a text that read_pprof.py printed, as the folded form would have them. */
+/* Returns the stacks of a text that read_pprof.py printed, in the folded form. */
 static char *fold(char *text)
 {
 	char **lines = NULL, *line, *rest, *folded = NULL, *at;
@@ -283,7 +283,8 @@ static char *fold(char *text)
 	return folded;
 }
 
-/* Enough random stacks for several blocks of output; they say what the folded form says. */
+/* Writes enough random stacks for several blocks of output and compares them with the folded form.
+ */
 static void check_random(void)
 {
 	enum { NAMES = 300, STACKS = 8000, DEPTH = 40 };
@@ -321,7 +322,7 @@ static void check_random(void)
 	profile__free(profile);
 }
 
-/* The same stacks in another order are the same bytes. */
+/* The same stacks in another order give the same bytes. */
 static void check_order(void)
 {
 	struct profile *profile;
@@ -341,7 +342,7 @@ static void check_order(void)
 	ok(workdir__try("cmp backwards.pb.gz forwards.pb.gz"), "order does not matter");
 }
 
-/* A chain of inlined functions that ends everywhere, and a disk that is full. */
+/* A chain of inlined functions that ends at every length, and a full disk. */
 static void check_extremes(void)
 {
 	enum { DEPTH = 1000 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the kernel half makes of forks and execs: who is sampled from then on, and with which
- * tables; a program that follows another may lie at the same addresses, so that no stack would
- * tell. */
+/* The kernel half's handling of forks and execs: the processes that are sampled from then on, and
+ * their tables. Two programs in succession may use the same addresses, so that a stack does not
+ * identify its program. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
@@ -13,7 +13,7 @@ const volatile __u32 cfg_pidns_ino = 0;
 __u32 last_code = 0;
 __u32 last_program = 0;
 
-/* Programs have the parameters that the kernel gives them. */
+/* Programs have the parameters that the kernel passes. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "bpf/process.bpf.c"
 
@@ -208,7 +208,7 @@ static void rename_by(uint32_t tgid, uint32_t tid)
 	on_rename(&task);
 }
 
-/* Where the user has said which processes he means, but named none. */
+/* The user specified a scope without a list of processes. */
 static void test_scope(void)
 {
 	host__set(&cfg_scope, SCOPE_WIDE);

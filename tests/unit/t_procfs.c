@@ -66,7 +66,8 @@ static void test_hostile_maps(void)
 	procfs_mappings__done(&maps);
 }
 
-/* Code that its compiler adds to is not executable meanwhile; other memory is none. */
+/* Memory that a compiler writes code to is not executable through this mapping. Other memory is not
+ * shared code. */
 static void test_shared(void)
 {
 	static const char text[] = "10000-20000 rw-s 00000000 00:01 9 /dev/zero (deleted)\n"
@@ -87,7 +88,7 @@ static const char *neighbour(const struct procfs_mappings *maps, uint32_t number
 	return number && number <= maps->n_files ? maps->files[number - 1].path : "";
 }
 
-/* The files that lie beside code: its own, if it was moved. */
+/* The files on both sides of a piece of code. They are its own file if the code was moved. */
 static void test_neighbours(void)
 {
 	static const char text[] = "08000-09000 rw-p 00000000 00:00 0 [heap]\n"
@@ -120,7 +121,7 @@ static void test_neighbours(void)
 	procfs_mappings__done(&maps);
 }
 
-/* What a compiler has reserved for its code. */
+/* Memory that a compiler reserved for its code. */
 static void test_reserved(void)
 {
 	static const char text[] = "10000-13000 rw-p 00000000 00:00 0 \n"
@@ -185,7 +186,7 @@ static void *stay(void *unused)
 	return unused;
 }
 
-/* Its first thread has ended, and another has not. */
+/* Starts a process whose first thread has ended while another one runs. */
 static int start_without_first(void)
 {
 	pthread_t thread;
@@ -255,7 +256,7 @@ static void test_own_mappings(void)
 	is_int(procfs__mappings(INT32_MAX, &maps), -ESRCH, "mappings of no process");
 }
 
-/* As many lines as a process can have, each with a path as long as it can be. */
+/* The maximum number of lines of a process, each with a path of the maximum length. */
 static void test_long_maps(void)
 {
 	enum { LINES = 60000, PATH_BYTES = 4000 };
@@ -303,7 +304,7 @@ static void test_endless_list(void)
 	ok(procfs__read_memory(getpid(), node, &node, sizeof(node)), "until the stop is over");
 }
 
-/* The memory of what processes have mapped is their users'. */
+/* The memory for a process's mappings is charged to its user. */
 static void test_budget(void)
 {
 	static struct quota_limits limits;

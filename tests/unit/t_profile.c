@@ -82,7 +82,7 @@ static void check_weights(void)
 	profile__free(profile);
 }
 
-/* Of running and of not running. */
+/* Parts of a profile: while the thread ran, and while it did not run. */
 static void check_parts(void)
 {
 	struct profile *profile = profile__new();
@@ -107,7 +107,7 @@ static void check_parts(void)
 	profile__free(profile);
 }
 
-/* Every stack of up to DEPTH frames of three has its own number in base 4: counting by that
+/* Every stack of up to DEPTH frames (three distinct ones) has its own number in base 4. Counting by
  * number is the oracle for the tree. */
 enum { DEPTH = 6, NUMBERS = 4096 };
 

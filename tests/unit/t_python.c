@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What runtimes/python/python.c makes of the CPython builds on this machine, against what they say
- * about themselves (tests/tools/python_facts.py), and of builds that were tampered with. */
+/* Tests runtimes/python/python.c on the CPython builds of this machine, compared with their own
+ * report (tests/tools/python_facts.py), and on modified builds. */
 #include <inttypes.h>
 
 #include "runtimes/python/python_build.h"
@@ -14,7 +14,7 @@ extern const struct runtime runtime_python;
 #define MINOR_FIRST 6
 #define MINOR_LAST  15
 
-static struct python_facts walkable[MINOR_LAST + 1]; /* one per minor version that is here */
+static struct python_facts walkable[MINOR_LAST + 1]; /* one per installed minor version */
 
 static struct elf_file *open_file(const char *path)
 {
@@ -24,7 +24,7 @@ static struct elf_file *open_file(const char *path)
 	return file;
 }
 
-/* --- the builds as they are --- */
+/* --- unmodified builds --- */
 
 static bool is_walkable(const struct python_facts *facts, unsigned int *ret_minor)
 {
@@ -34,7 +34,7 @@ static bool is_walkable(const struct python_facts *facts, unsigned int *ret_mino
 	       *ret_minor >= MINOR_FIRST && *ret_minor <= MINOR_LAST;
 }
 
-/* Where a thread has its state, in the words of python_facts.py, as prepare finds it. */
+/* Returns the place of a thread's state that prepare() finds, in the words of python_facts.py. */
 static const char *find_state(const struct elf_file *file, unsigned int minor, int wrong_by)
 {
 	const struct python_version *version = python_version__find(minor);
@@ -87,7 +87,7 @@ static void check_state(const char *python, const char *path, const struct elf_f
 	}
 }
 
-/* Local symbols are of no importance. */
+/* Local symbols are not required. */
 static void check_stripped(const char *path, const struct elf_file *whole, unsigned int minor)
 {
 	struct runtime_image *image = NULL;
@@ -184,9 +184,9 @@ static void check_others(void)
 	runtime_python.close(NULL);
 }
 
-/* --- tampered with --- */
+/* --- modified builds --- */
 
-struct copy { /* of a build, in memory */
+struct copy { /* a build in memory */
 	char *data;
 	size_t size;
 };
@@ -243,7 +243,8 @@ static void expect_refused_with(unsigned int minor, const char *symbol, size_t o
 	expect_refused(&copy, minor, why);
 }
 
-/* Up to 3.10 the version is a string that Py_GetVersion uses. `version` is not longer. */
+/* Up to 3.10 the version is a string that Py_GetVersion uses. @version is not longer than the
+ * original. */
 static void expect_version_refused(unsigned int minor, const char *version, const char *why)
 {
 	struct copy copy = copy_of(minor);
@@ -299,7 +300,7 @@ static void test_descriptions(unsigned int minor)
 	expect_refused_with(minor, "_PyRuntime", 8, next, 4, "are of another version");
 	expect_refused_with(minor, "Py_Version", 0, next, 4, "are of another version");
 	expect_refused_with(minor, "_PyRuntime", 16, 1, 8,
-			    absurd); /* with objects of another size */
+			    absurd); /* with an invalid size of objects */
 	expect_refused_with(minor, "_PyRuntime", 40, 1 << 16, 8, absurd); /* interpreters.head */
 	expect_refused_with(minor, "_PyRuntime", at[0], 16, 8, absurd);
 	expect_refused_with(minor, "_PyRuntime", at[1], ~0ULL, 8, absurd);
@@ -313,7 +314,7 @@ static void test_codeless(unsigned int minor)
 {
 	struct copy copy;
 
-	if (minor == 6) { /* would be found by its symbol */
+	if (minor == 6) { /* its symbol would find it */
 		workdir__run("strip --strip-all -o stripped '%s'", walkable[6].path);
 		copy.data = (char *)workdir__read("stripped", &copy.size);
 	} else {

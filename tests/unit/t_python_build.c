@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What runtimes/python/python_build.c reads out of machine code: of small programs that compilers
- * made of functions like CPython's, and of the CPython builds on this machine, against nm. */
+/* Data that runtimes/python/python_build.c reads from machine code. Covers small programs that
+ * compilers made of functions like CPython's, and the CPython builds on this machine, compared with
+ * nm. */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 
 /* --- made-up interpreters --- */
 
-/* VERSION is a string, TSS the key's offset in _PyRuntime. */
+/* VERSION is a string, TSS the offset of the key in _PyRuntime. */
 static const char source[] =
 	"#include <pthread.h>\n"
 	"#include <stdio.h>\n"
@@ -91,7 +92,7 @@ static void test_version(const char *how, const char *version, uint32_t want)
 	elf_file__free(file);
 }
 
-/* How the code comes to the text is the compiler's; what the text says is not. */
+/* The compiler decides how the code refers to the text; the text alone decides the version. */
 static void test_versions(const char *how)
 {
 	test_version(how, "3.9.18", 0x030912f0);
@@ -108,7 +109,7 @@ static void test_versions(const char *how)
 	test_version(how, "3.9.0alpha", 0);
 }
 
-/* `expected` 0: where the key is. */
+/* Tests a key at offset @tss. @expected is the offset where it is expected; 0: the actual one. */
 static void test_key(const char *how, unsigned int tss, unsigned int expected, const char *defines)
 {
 	struct elf_file *file = build(how, "3.9.18", tss, defines);
@@ -137,7 +138,7 @@ static void test_plain_key(const char *how)
 
 /* --- thread-local variables --- */
 
-/* From a listing of a binary. */
+/* Returns an address from a listing of a binary. */
 static uint64_t ask(const char *command)
 {
 	FILE *pipe = workdir__pipe("%s", command);
@@ -192,7 +193,7 @@ static void test_thread_locals(const char *compiler)
 	test_tls(how, X86_TLS_INDEX, "DTPMOD64");
 }
 
-/* --- all of them --- */
+/* --- all builds --- */
 
 static void test_made_up(const char *how)
 {
@@ -213,9 +214,8 @@ static void test_made_up(const char *how)
 
 /* --- loops --- */
 
-/* What nm says; `ret` has room for the loop and its cold part. A cold part that the loop does not
- * jump to is what is left of code that is never reached: it may be found or not, and is left out.
- */
+/* Stores nm's ranges of the loop and its cold part in @ret. A cold part that the loop does not jump
+ * to is a remainder of unreachable code. It is optional in the result, so it is left out here. */
 static size_t ask_nm(const char *path, struct runtime_range *ret)
 {
 	FILE *pipe = workdir__pipe("{ nm -S '%s'; nm -SD '%s'; } 2>/dev/null", path, path);
@@ -253,7 +253,8 @@ static bool same_loops(const struct elf_file *file, const struct runtime_range *
 	return good;
 }
 
-/* `path`: absolute, or in the working directory. Before and after the local symbols are gone. */
+/* Checks the loops before and after the local symbols are stripped. @path is absolute, or in the
+ * working directory. */
 static size_t check_loops(const char *path, const char *label)
 {
 	struct runtime_range want[PYTHON_LOOPS_MAX];
@@ -312,7 +313,7 @@ static bool has_symtab(const char *path)
 	return workdir__try("nm '%s' 2>/dev/null | grep -q .", path);
 }
 
-/* What its loop is, and whether it compiles: by the names of functions. */
+/* Checks the kind of the loop and the presence of a compiler by the names of functions. */
 static void check_kind(const char *path)
 {
 	struct elf_file *file = NULL;
@@ -327,7 +328,7 @@ static void check_kind(const char *path)
 	elf_file__free(file);
 }
 
-/* With a function of tail calls, and with what a compiler says. */
+/* Builds a program with a function of tail calls, and with a message of the compiler. */
 static void test_made_up_kind(const char *how)
 {
 	struct elf_file *file = NULL;

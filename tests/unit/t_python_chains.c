@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* How the CPython walker follows frames of each version: complete stacks, stacks that change while
- * they are looked at, and stacks that cannot be. */
+/* The CPython walker's way along the frames of each version: complete stacks, stacks that change
+ * during the walk, and impossible stacks. */
 #include "tests/unit/python_made_up.h"
 
 /* outer() calls middle(), which calls inner(): in one loop, from 3.11 on. */
@@ -12,7 +12,7 @@ static void call_three(void)
 	call("inner");
 }
 
-/* Nothing has an address but by its loop. */
+/* Returns true if frame @i has the address of loop @loop. */
 static bool anchored(size_t i, size_t loop)
 {
 	return frames[i].address == loops[loop];
@@ -55,7 +55,7 @@ static void test_chains(void)
 	is_int(lost, 0, "3.%u: nothing was lost", minor);
 }
 
-/* Owners from FRAME_OWNED_BY_CSTACK of 3.14 on are shims, too; those below are frames. */
+/* Owners from FRAME_OWNED_BY_CSTACK of 3.14 on are shims, too; smaller ones are frames. */
 static void test_owners(void)
 {
 	uint64_t at;
@@ -75,7 +75,7 @@ static void test_owners(void)
 	ok(walked("|;outer;middle;inner|;callback", 0), "3.%u: a shim with owner 4", minor);
 }
 
-/* The interpreter's own code by which it calls a class, with the class's __init__ inside. */
+/* The interpreter's own code that calls a class, with the class's __init__ inside. */
 static void test_hidden(void)
 {
 	uint64_t code;
@@ -100,7 +100,7 @@ static void test_hidden(void)
 
 /* --- torn states --- */
 
-/* A loop has begun: its C frame is linked, but what is in it was left there before. */
+/* A new loop: its C frame is linked, but still has earlier contents. */
 static void test_left_over(void)
 {
 	uint64_t outside;
@@ -142,8 +142,9 @@ static void test_left_over(void)
 	ok(loses(COUNT_WALK_READ, 1, "", BROKEN), "3.%u: twice in a row is not for real", minor);
 }
 
-/* Native frames: the loop that begins, C functions, the loop that called them, and others. `what`:
- * in both words of the C frame of the first one, which is linked. */
+/* Tests a linked C frame with garbage. Native frames: the loop that begins, C functions, the loop
+ * that called them, and others. @what is the value of both words of the C frame of the first loop.
+ */
 static void test_not_filled_in(uint64_t what)
 {
 	uint64_t inside, outside;
@@ -189,8 +190,8 @@ static bool is_inferred(void)
 	return sample->n_sections == 1 && sample->sections[0].flags & SECTION_INFERRED;
 }
 
-/* A thread that switches stacks: while a loop begins, the next native loop is not its caller's. The
- * C frame that is linked is taken, as it runs the frame's caller, but nothing proves it. */
+/* A thread that switches stacks. While a loop begins, the next native loop is not its caller's. The
+ * linked C frame is used, as it runs the frame's caller, but without proof. */
 static void test_switched(void)
 {
 	uint64_t inside, outside;
@@ -250,8 +251,8 @@ static void interrupt_before_store(uint32_t base, uint64_t to, uint32_t reg, uin
 	push_native(pc | NATIVE_EXACT, 0x20000);
 }
 
-/* The loop has made `called` the current frame; its link was left over, and leads to a generator
- * that is done: without a caller, as all that is outermost. */
+/* The loop has made `called` the current frame. The frame's link is a leftover that leads to a
+ * finished generator, which has no caller, like every outermost frame. */
 static void test_linking(void)
 {
 	static const uint32_t bases[] = { X86_RDX, X86_RBP, X86_R12, X86_R15 };
@@ -318,7 +319,7 @@ static void test_broken(void)
 {
 	uint64_t code;
 
-	/* Frames of old do not link it only when it is the thread's first. */
+	/* Frames of older versions are unlinked only if they are the thread's first. */
 	reset(minor);
 	enter();
 	set_frame(make_frame(make_code("f"), 0, 0));
@@ -398,7 +399,7 @@ static void test_cycles(void)
 	}
 }
 
-/* `left_over`: begin with so many frames that are walked and forgotten. */
+/* Tests a stack of @n frames. @left_over frames precede it, which are walked and then dropped. */
 static void test_depth(size_t n, size_t left_over, uint32_t flags)
 {
 	uint64_t code;
@@ -468,7 +469,7 @@ static void test_interpreters(void)
 	ok(walked("|;outer;middle;inner", 0), "3.%u: another thread's interpreter", minor);
 	put(second + o->tstate_thread_id, thread);
 
-	/* A state in the inner one that has no frames, and the thread is third in its list. */
+	/* The inner interpreter has a state without frames, and the thread is third in its list. */
 	make_tstate(interp = make_interpreter());
 	for (int i = 0; i < 2; i++) {
 		other = tstate;
@@ -479,7 +480,7 @@ static void test_interpreters(void)
 	ok(walked("|;outer;middle;inner|;sub", 0), "3.%u: a third one without frames", minor);
 	tstate = other;
 
-	/* What this process is without its second interpreter is noticed after a while only. */
+	/* The removal of the second interpreter is noticed only after a delay. */
 	put(get(proc.interpreters) + o->interp_next, 0);
 	host.now_ns += CODE_RECHECK_NS;
 	run();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Announcements of code objects, as they should be and as they should not. */
+/* Announcements of code objects, valid and invalid ones. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define FIXED offsetof(struct rec_code, table)
 
-/* One unit each: lines 10, 11, then none. */
+/* One unit each: lines 10, 11, then no line. */
 static const uint8_t table[] = { 0x80 | 10 << 3, 0, 0, 0x80 | 11 << 3, 0, 0, 0x80 | 15 << 3 };
 
 static void set_text(char *to, uint8_t *kind, uint16_t *len, unsigned int to_kind, const void *from,
@@ -38,7 +38,7 @@ static void fill(struct rec_code *rec, uint32_t code)
 	set_text(rec->file, &rec->file_kind, &rec->file_len, 1, "/a/b.py", 7);
 }
 
-/* In memory that ends with the record, for ASan. */
+/* Adds a record from memory that ends with it, for ASan. */
 static int add(struct python_codes *codes, const struct rec_code *rec, size_t table_here)
 {
 	size_t size = FIXED + table_here;
@@ -142,7 +142,7 @@ static void check_cut(struct python_codes *codes, struct rec_code *rec)
 	is_int(add(codes, rec, sizeof(table)), 0, "longest in UTF-8");
 }
 
-/* The rest of a long table is fetched from the process: this one. */
+/* The rest of a long table is read from the process, here the test. */
 static void check_table(struct python_codes *codes, struct rec_code *rec)
 {
 	size_t size = CODE_TABLE_BYTES + 1000;
@@ -199,7 +199,7 @@ static void check_broken(struct python_codes *codes, struct rec_code *rec)
 	is_int(python_codes__symbolize(codes, FRAME_KEY(40, 0), &symbol), -ENOENT, "none stored");
 }
 
-/* As a probe tells it: UTF-8, no table, the line in the frame's key. */
+/* A name that a probe reports: UTF-8, no table, and the line in the frame's key. */
 static void check_told(struct python_codes *codes, struct rec_code *rec)
 {
 	static const char bad[] = "x\xc3\xa9\xff\xe2\x82y\xc0\xaf";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A CPython whose version was not tried yet: one that describes itself, with each of its offsets
- * moved. The layout is accepted only if it is the build's. */
+/* A CPython of an untested version: one that describes itself, with each of its offsets moved. The
+ * layout is accepted only if it matches the build. */
 #include "runtimes/python/python_fit.h"
 
 #include <errno.h>
@@ -86,7 +86,8 @@ static bool find_file(struct target *target)
 	return target->file;
 }
 
-/* The part in which this layout differs from that of the build; NULL: none. */
+/* Returns the part in which @version's layout differs from that of the build; NULL: no difference.
+ */
 static const char *part_of(const struct target *target, const struct python_version *version)
 {
 	const char *part = python_fit__offsets(version);
@@ -151,7 +152,7 @@ static void test_fields(const struct target *target)
 	   part_of(target, &version));
 }
 
-/* The version without its row: that of 3.`minor` is tried. */
+/* Removes the row of the version, so that the row of 3.@minor is tried. */
 static void test_verdict(const struct target *target, unsigned int minor)
 {
 	struct runtime_image *image = NULL;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the CPython walker says of the GIL in a process that is made up: held, free, waited for and
- * by whom, or unknown, and that the stack never depends on it. */
+/* The CPython walker's reports about the GIL in a made-up process: held, free, waited for (and its
+ * owner), or unknown. The stack never depends on them. */
 #include "tests/unit/python_made_up.h"
 
 #define HOLDER_TID 4711
 #define GLIBC_TID  720
-#define ALIEN_TID  42 /* as another PID namespace has it */
+#define ALIEN_TID  42 /* ID in another PID namespace */
 
-static struct pid numbers;   /* of the thread that is sampled */
+static struct pid numbers;   /* IDs of the sampled thread */
 static uint64_t gil, holder; /* the lock, and another thread's PyThreadState */
 
 static bool is_lock(enum lock_state lock, uint32_t peer)
@@ -53,7 +53,7 @@ static uint64_t make_gil(uint64_t interp)
 	return at;
 }
 
-/* A thread that runs f(), and one that may hold the lock. */
+/* Resets to a thread that runs f(), and one that may hold the lock. */
 static void reset_with_gil(void)
 {
 	uint64_t own, its;
@@ -126,7 +126,7 @@ static void test_unknown(void)
 	ok(runs_with(LOCK_UNKNOWN, 0), "3.%u: a lock that cannot be found", minor);
 }
 
-/* 3.6: variables in an order of their own. */
+/* 3.6: variables in another order. */
 static void test_variables(void)
 {
 	uint64_t locked;
@@ -146,7 +146,7 @@ static void test_variables(void)
 	ok(runs_with(LOCK_FREE, 0), "3.%u: variables: nobody has it", minor);
 }
 
-/* musl's condition variables know who waits by them. */
+/* musl's condition variables have a list of their waiters. */
 static void test_musl(void)
 {
 	static const uint16_t conds[] = PYTHON_GIL_CONDS;
@@ -191,7 +191,8 @@ static void test_musl(void)
 	}
 }
 
-/* One that the thread's code in the first one has made and called: of both it has a state. */
+/* The first interpreter's code in the thread made and called a second one; the thread has a state
+ * in both. */
 static void test_interpreters(void)
 {
 	uint64_t first = tstate, first_gil, second_gil;

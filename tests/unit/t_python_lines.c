@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The decoders of line tables against what each CPython on this machine says about its own code
- * objects (tests/tools/dump_line_tables.py), and against broken tables. */
+/* The decoders of line tables. The oracle is the list of lines that each CPython on this machine
+ * prints for its own code objects (tests/tools/dump_line_tables.py). Also broken tables. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define DUMP	   "tests/tools/dump_line_tables.py"
 #define UNIT_BYTES 2
-#define WRONG_MAX  10 /* told in full */
+#define WRONG_MAX  10 /* number of errors printed in full */
 
 static const char *const formats[] = {
 	[PYTHON_LINES_LNOTAB] = "lnotab",
@@ -23,11 +23,11 @@ static const char *const formats[] = {
 struct totals {
 	enum python_line_format format;
 	size_t codes, units, wrong;
-	size_t without_line, backwards; /* of units: what the tables must have had in them */
-	size_t broken;			/* tables tried */
+	size_t without_line, backwards; /* number of such units, which the tables must contain */
+	size_t broken;			/* number of tables tried */
 };
 
-/* "-" is an empty table. */
+/* Parses @hex; "-" is an empty table. */
 static bool parse_hex(const char *hex, uint8_t **ret, size_t *ret_size)
 {
 	size_t n = strlen(hex) / 2, i = 0;
@@ -74,7 +74,7 @@ static void check_code(const char *text, const char *name, const uint8_t *table,
 	totals->codes++;
 }
 
-/* Any result is right as long as nothing outside the table is read (ASan) and it is a line. */
+/* Decodes broken tables. Any line is right as long as no byte outside the table is read (ASan). */
 static void check_broken(uint8_t *table, size_t size, uint32_t first_line, struct totals *totals)
 {
 	static uint32_t random = 1;
@@ -149,7 +149,7 @@ static void check_python(const struct python *python)
 	is_int(pipe ? pclose(pipe) : -1, 0, "%s: dumps its line tables", python->command);
 	is_int(totals.wrong, 0, "%s: lines of %zu instructions in %zu code objects",
 	       python->command, totals.units, totals.codes);
-	/* Lines go back since 3.8, which gives a call the line where it starts. */
+	/* Lines decrease since 3.8, which gives a call the line of its start. */
 	ok(totals.units > 50000 && (python->minor < 8 || totals.backwards > 500) &&
 		   (totals.format == PYTHON_LINES_LNOTAB || totals.without_line > 10),
 	   "%s: %s, %zu without a line, %zu go backwards, %zu broken tables tried", python->command,
@@ -162,7 +162,7 @@ struct row {
 	uint8_t table[16];
 	size_t size;
 	int32_t offset;
-	uint32_t line; /* with first line 100 */
+	uint32_t line; /* if the first line is 100 */
 };
 
 #define LNOTAB	  PYTHON_LINES_LNOTAB

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Who holds locks of Python's threading, in a process that does not exist: what real ones have
- * (tests/live/dump_python_locks.t), and what none has. */
+/* Owners of locks of Python's threading module, in a process that does not exist. Covers states of
+ * real processes (tests/live/dump_python_locks.t), and states that no process has. */
 #include "runtimes/python/python_frames.h"
 #include "runtimes/python/python_locks.h"
 #include "tests/unit/python_made_up.h"
 
-#define FUTEX_FS 0x7f0000001000ULL /* of the thread that waits */
+#define FUTEX_FS 0x7f0000001000ULL /* fs base of the waiting thread */
 #define OTHER_FS 0x7f0000002000ULL
 
 static const struct python_layout *layout;
@@ -45,7 +45,7 @@ static bool has_mutexes(void)
 	return minor >= 14;
 }
 
-/* Of a lock that somebody waits for: in its own futex, or in that of an entry that has the mutex.
+/* Makes the thread wait for @lock: by the lock's own futex, or by that of an entry for the mutex.
  */
 static void wait_for(uint64_t lock)
 {
@@ -73,8 +73,8 @@ static uint64_t make_rlock(uint64_t owner)
 	return lock;
 }
 
-/* The frame of a function whose stack has room for so many values, `live` of which its block has.
- */
+/* Calls a function whose stack has room for 8 values, @live of which its block contains. Returns
+ * the frame's stack. */
 static uint64_t call_with(unsigned live)
 {
 	static const uint8_t table[] = { 128, 63, 0, 0 }; /* units 0 to 62; depth: the last byte */
@@ -83,7 +83,7 @@ static uint64_t call_with(unsigned live)
 	put(code + 8, code_type);
 	put32(code + layout->stack_size, 8);
 	call_code(code);
-	make(512); /* the frame goes on there */
+	make(512); /* rest of the frame */
 	if (layout->blocks) {
 		stack = frame + layout->locals + 64;
 		put(frame + layout->stack, stack);
@@ -101,7 +101,7 @@ static uint64_t call_with(unsigned live)
 	return stack;
 }
 
-/* What `with` leaves at this place of a stack. */
+/* Writes the values that `with` pushes to a stack, at @at. */
 static void put_exit(uint64_t at, uint64_t lock, const char *method)
 {
 	uint64_t definition = make(32), bound = make_object(bound_type, 64);
@@ -119,7 +119,7 @@ static void put_exit(uint64_t at, uint64_t lock, const char *method)
 	put(at, bound);
 }
 
-#define EXIT (minor >= 14 ? 2U : 1U) /* slots that it takes */
+#define EXIT (minor >= 14 ? 2U : 1U) /* slots of these values */
 
 static void begin(unsigned of_minor)
 {
@@ -135,7 +135,7 @@ static void begin(unsigned of_minor)
 	put(tstate + o->tstate_thread_id, FUTEX_FS);
 }
 
-/* The builder goes on with a second thread. */
+/* Makes the builder continue with a second thread. */
 static void other_thread(void)
 {
 	make_tstate(get(proc.interpreters));
@@ -199,7 +199,7 @@ static void test_locks(void)
 	ok(said("an RLock", lock, OTHER_FS), "3.%u: an RLock, by its owner", minor);
 }
 
-/* Two are inside of it: one of them has left in a way that its frame does not know. */
+/* Two threads are inside: one of them left in a way that its frame does not show. */
 static void test_several(void)
 {
 	uint64_t lock;
@@ -214,7 +214,7 @@ static void test_several(void)
 	ok(said("a Lock", lock, 0) || !waiter.what, "3.%u: nobody is picked of two", minor);
 }
 
-/* None may read beyond what is there, or without end. */
+/* No search reads beyond the valid memory, or without end. */
 static void test_hostile(void)
 {
 	static const uint64_t words[] = { 1, 0x7fffffff, NOWHERE };

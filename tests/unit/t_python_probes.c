@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* CPython's probes on the host: arguments, names, what was called before the probes were there. */
+/* CPython's probes on the host: arguments, names, and calls that began before the probes were
+ * attached. */
 #include "runtimes/python/python_versions.h"
 
 #include "tests/unit/shadow_host.h"
@@ -10,7 +11,7 @@
 #define THREAD	(MEMORY + 0x8000)
 #define KEY	3
 
-/* Sites; the cookie is the number. */
+/* Sites; each cookie is a number of this list. */
 enum { USDT_ENTRY, USDT_RETURN, EVAL_ENTRY, EVAL_RETURN };
 
 static char memory[1 << 16];
@@ -38,7 +39,7 @@ static uint64_t text(const char *chars)
 	return at;
 }
 
-/* A str object: ASCII, or (`utf8`) one that has its UTF-8 elsewhere. */
+/* Makes a str object: ASCII or, if @utf8, one whose UTF-8 is elsewhere. */
 static uint64_t str(const char *chars, uint64_t utf8)
 {
 	uint64_t at = take(80 + strlen(chars) + 1);
@@ -72,7 +73,7 @@ static uint64_t frame(uint64_t back, uint64_t of_code, uint32_t last)
 	return at;
 }
 
-/* The thread runs this frame. */
+/* Makes the thread run the frame @running. */
 static void set_frame(uint64_t running)
 {
 	uint64_t tstate = MEMORY + 0x7000, tss = MEMORY + 0x7800;
@@ -148,7 +149,7 @@ static void eval(uint32_t site, uint64_t sp, uint64_t of_frame)
 		python_eval_return(&regs);
 }
 
-/* Another thread: nothing is known of it. */
+/* Starts another thread, of which no state exists. */
 static void start(int minor)
 {
 	struct python_proc_rec proc = { .state = PYTHON_STATE_KEY, .state_at = MEMORY + 0x7800 };
@@ -230,7 +231,7 @@ static void test_reuse(void)
 	is_int(counted(COUNT_PROBE_UNKNOWN), 1, "a site without a record");
 }
 
-/* Three calls are running when a fourth is seen. */
+/* Three calls are active when a fourth one is seen. */
 static void test_seed(void)
 {
 	uint64_t file, names[3], frames[3], running = 0, utf8;
@@ -313,7 +314,7 @@ static void test_deep_seed(void)
 	eval(EVAL_ENTRY, STACK, frame(running, of_code, 0));
 	shadow = stack_of_thread();
 	ok(shadow->depth == 151 && shadow->entries[149].match == last, "150 calls from before");
-	put(MEMORY + 16, 0); /* a circle */
+	put(MEMORY + 16, 0); /* a cycle */
 	start(9);
 	of_code = code(str("deep", 0), str("deep.py", 0), 1);
 	running = frame(0, of_code, 0);

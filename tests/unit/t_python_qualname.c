@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Qualified names from source files against those that each CPython on this machine gives to its
- * standard library (tests/tools/dump_qualnames.py); hand-written, broken and excessive sources;
- * files as another process sees them. BRAID_QUALNAME_STEP=1: the whole library. */
+/* Qualified names from source files, compared with the names that each CPython on this machine
+ * gives to its standard library (tests/tools/dump_qualnames.py). Also hand-written, broken and
+ * excessive sources, and files as another process sees them. BRAID_QUALNAME_STEP=1 tests the whole
+ * library. */
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -17,7 +18,7 @@
 
 #define DUMP	  "tests/tools/dump_qualnames.py"
 #define CASES	  "tests/unit/python_qualname_cases.py"
-#define WRONG_MAX 20 /* told in full */
+#define WRONG_MAX 20 /* number of errors printed in full */
 #define STEP	  "8"
 #define BIG	  (8 * 1024 * 1024)
 #define SMALL	  "class A:\n  def f(): pass\n"
@@ -26,7 +27,7 @@ struct totals {
 	size_t asked, unknown, wrong;
 };
 
-/* Most files here are younger than this process. */
+/* Makes a cache that accepts new files, as most files here are younger than the test. */
 static struct python_sources *new_sources(void)
 {
 	struct python_sources *sources = python_sources__new();
@@ -37,8 +38,8 @@ static struct python_sources *new_sources(void)
 	return sources;
 }
 
-/* Since 3.12 comprehensions but generators are part of the code around them (PEP 709), which shows
- * in the names of what is in them. */
+/* Since 3.12 comprehensions other than generators are part of the surrounding code (PEP 709), which
+ * changes the names of functions inside. */
 static void drop_inlined(char *name)
 {
 	static const char *const inlined[] = { "<listcomp>.", "<setcomp>.", "<dictcomp>." };
@@ -113,9 +114,9 @@ static void check_python(const struct python *python)
 	   python->command, library.unknown);
 }
 
-/* --- by hand --- */
+/* --- hand-written sources --- */
 
-/* What CASES says of itself; see there. */
+/* Compares CASES with the names that it contains; see there. */
 static void check_cases(void)
 {
 	struct python_sources *sources = new_sources();
@@ -197,7 +198,7 @@ static const struct row rows[] = {
 	{ "lambda's parameter with for", "def f(): pass\n(lambda for x in y)", "f", 1, NULL },
 };
 
-/* Without a zero byte after it, so that ASan sees what is read there. */
+/* Copies the source without a zero byte after it, so that ASan reports reads beyond it. */
 static char *memdup_or_exit(const char *source, size_t size)
 {
 	char *exact = malloc(size ? size : 1);
@@ -264,7 +265,7 @@ static bool text__has(struct text *text, const char *name)
 	return found;
 }
 
-/* Whether the lambda in line 1 is still found with so many copies of `before` and `after` in line 2
+/* Returns whether the lambda in line 1 is found if line 2 has @n copies of @before and @after
  * around "1". */
 static bool bears(const char *before, const char *after, size_t n)
 {
@@ -280,7 +281,7 @@ static bool bears(const char *before, const char *after, size_t n)
 	return text__has(&text, "<lambda>");
 }
 
-/* A class in a class in a class. */
+/* Tests @n nested classes. */
 static bool bears_classes(int n)
 {
 	struct text text;
@@ -306,7 +307,7 @@ static void check_excess(void)
 	ok(!bears_classes(1000), "1000 classes");
 }
 
-/* Behind the text there is no memory. */
+/* The memory ends with the text. */
 static void check_end(void)
 {
 	static const char *const texts[] = { "\\\n", "\\\r", "x\n\\\r\n", "@", "f'{", "'\\" };
@@ -435,8 +436,8 @@ static void check_files(void)
 	python_sources__free(NULL);
 }
 
-/* Returns a process that has executed a program after all files here were made, or with @fork a
- * child of it that has not; *@ret_pid is to be reaped. */
+/* Returns a process that executed a program after all files here were made. With @fork_child it is
+ * a child of the program without an exec. The caller must reap *@ret_pid. */
 static pid_t spawn_program(bool fork_child, pid_t *ret_pid)
 {
 	static const char script[] =
@@ -463,7 +464,7 @@ static pid_t spawn_program(bool fork_child, pid_t *ret_pid)
 	return told;
 }
 
-/* A file that has changed since the program began may not be what was imported. */
+/* A file that changed after the program began may not be the imported one. */
 static void check_age(void)
 {
 	struct python_sources *sources = python_sources__new();
@@ -490,7 +491,7 @@ static void check_age(void)
 	python_sources__free(sources);
 }
 
-/* exec() runs text under any name; a relative one is a script's only. */
+/* exec() runs text under any name; a relative name belongs to a script only. */
 static void check_script(void)
 {
 	struct python_sources *sources = python_sources__new();

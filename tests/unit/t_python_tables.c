@@ -9,7 +9,7 @@
 #include "tests/unit/pythons.h"
 #include "tests/unit/workdir.h"
 
-/* A module as C makes it, and what resembles its tables but for one field. */
+/* A module written in C, and data that differs from its tables in one field. */
 static const char source[] =
 	"typedef void *P; typedef long L;\n"
 	"extern P PyModuleDef_Init(P), PyType_Type, imported(void);\n"
@@ -42,7 +42,7 @@ static const char source[] =
 	"struct ty type = { .r = 1, .t = &PyType_Type, .n = \"made.Static\", .bs = 16,\n"
 	"	.dealloc = f_static, .repr = f_repr, .seq = sequence, .fl = 1, .mem = members, "
 	".met = none };\n"
-	/* PyGetSetDef has no flags; one bad entry, or no end, makes none of them good. */
+	/* PyGetSetDef has no flags. One bad entry, or a missing end, makes all entries invalid. */
 	"static struct m old[] = { { \"old\", f_old, 0, 0 }, { 0 } };\n"
 	"static struct m broken[] = { { \"good\", f_wrong, 1, 0 }, { \"bad name\", f_wrong, 1, 0 "
 	"},\n"
@@ -118,7 +118,7 @@ static void test_made_up(const char *options)
 				continue;
 			n++;
 			if (either && got && !strcmp(got, "made.both/made.Up.both"))
-				got = cases[i].want; /* as they happen to lie in the file */
+				got = cases[i].want; /* in their order in the file */
 			is_str(got, cases[i].want, "made up, %s: %s", options, symbol);
 		}
 	}
@@ -127,7 +127,8 @@ static void test_made_up(const char *options)
 	function_names__free(names);
 }
 
-/* Asks the interpreter itself: the PyMethodDef of each built-in function and method that it has. */
+/* Prints the interpreter's own data: the PyMethodDef of each of its built-in functions and methods.
+ */
 static const char oracle[] =
 	"import ctypes, sys\n"
 	"class Def(ctypes.Structure):\n"
@@ -159,8 +160,8 @@ static const char oracle[] =
 	"                    d = Def.from_address(word(id(method) + 40))\n"
 	"                    tell(method.__objclass__.__name__, d.name.decode(), d.meth)\n";
 
-/* Of module.Type.method or Type.method the last two parts. Some modules in C are called by their
- * public name in their definitions: io, that Python knows as _io. */
+/* Returns true if the last two parts of module.Type.method or Type.method equal @want. Some modules
+ * in C have their public name in their definitions: io for _io. */
 static bool ends_with(const char *text, size_t n, const char *want)
 {
 	size_t len = strlen(want);
@@ -182,7 +183,8 @@ static bool has_name(const char *text, const char *want)
 	}
 }
 
-/* Each answer is compared with what the file says of the address, if that has one name at all. */
+/* Compares each result with the symbol of the file at the address, if the address has exactly one
+ * name. */
 static void test_interpreter(const char *python)
 {
 	char line[1024], name[256], path[512], last[512] = "";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The CPython walker on frames, code objects and strings that are made up: what it makes of them
- * one by one. How frames hang together is t_python_chains's. */
+/* The CPython walker on made-up frames, code objects and strings, one by one. t_python_chains tests
+ * chains of frames. */
 #include "tests/unit/python_made_up.h"
 
-/* The thread runs this code only. */
+/* Makes the thread run only the code @code. */
 static void run_code(uint64_t code)
 {
 	enter();
@@ -13,7 +13,7 @@ static void run_code(uint64_t code)
 
 /* --- frames --- */
 
-/* Nothing around a frame can be read, wherever it is in a page. */
+/* Memory around a frame is unreadable, at any place in a page. */
 static void test_places(void)
 {
 	uint64_t code, copy;
@@ -194,7 +194,7 @@ static void test_reuse(void)
 	run();
 	ok(walked("|;SECOND", 0), "3.%u: the same of a name without a hash", minor);
 
-	/* The same with the same name. */
+	/* The same, with an unchanged name. */
 	text = get(code + o->code_file);
 	memcpy((void *)(text + o->unicode_ascii_data), "/other", 6);
 	put(text + o->object_bytes + 8, 12345);
@@ -203,7 +203,7 @@ static void test_reuse(void)
 	   "3.%u: another file's name in the same place", minor);
 }
 
-/* From 3.12 on code objects have versions: no text is read where this is the same. */
+/* From 3.12 on code objects have versions. If the version is unchanged, no text is read. */
 static void test_versions(void)
 {
 	uint64_t code, codes;
@@ -225,7 +225,7 @@ static void test_versions(void)
 	ok(walked("|;other", 0) && n_codes == codes + 1, "3.%u: and of another version", minor);
 }
 
-/* What this CPU remembers by itself: one code object per slot, of one process. */
+/* Tests the cache of a CPU: one code object per slot, of one process. */
 static void test_slots(void)
 {
 	uint64_t code, other, codes, name;
@@ -245,7 +245,7 @@ static void test_slots(void)
 	ok(walked("|;mine;neighbour;mine", 0) && n_codes == codes,
 	   "3.%u: two code objects of one slot", minor);
 
-	/* Another process has other code at this address. */
+	/* Another process has different code at this address. */
 	space++;
 	walker__attach(&proc);
 	put(code + o->code_name, make_ascii("theirs"));
@@ -407,7 +407,7 @@ static void test_thread_state(void)
 	space -= 2;
 }
 
-/* A thread may execute a copy of the instructions, of its own: _PyInterpreterFrame.tlbc_index. */
+/* A thread may execute its own copy of the instructions: _PyInterpreterFrame.tlbc_index. */
 static void test_copies(void)
 {
 	uint64_t code, copy, other, array;
@@ -417,7 +417,7 @@ static void test_copies(void)
 	copy = make(64);
 	other = make(64);
 	array = make(32);
-	put(array, 3); /* of them: the first is the code object's own */
+	put(array, 3); /* number of copies; the first is the code object's own */
 	put(array + 8, code + o->code_bytecode);
 	put(array + 16, copy);
 	put(array + 24, other);
