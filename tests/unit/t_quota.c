@@ -24,7 +24,7 @@ static struct quota_account *open_file(uint64_t ino, uint32_t uid, const char *n
 		.dev = 1, .ino = ino, .size = 5, .uid = uid, .name = name });
 }
 
-/* The same limits for each kind; of all levels but @level there is no end. */
+/* Sets the same limit for each kind at @level. All other levels have no limit. */
 static void limit(struct quota_limits *limits, enum quota_level level, uint64_t burst,
 		  uint64_t per_second)
 {
@@ -247,7 +247,7 @@ static void test_read(void)
 
 /* --- the table of docs/reference/continuous.md --- */
 
-/* As the table has it: "4 GiB, and 64 MiB/s", or "50 ms". */
+/* Formats an amount as the table does: "4 GiB, and 64 MiB/s", or "50 ms". */
 static void format_amount(char *to, size_t size, enum quota_kind kind, uint64_t value)
 {
 	bool cpu = kind == QUOTA_CPU_NS;

@@ -5,7 +5,7 @@
 
 #define ADDRESSES 64
 
-/* The header's rule, word by word. -1: none. */
+/* Applies the rule of the header word by word. Returns -1 for no range. */
 static int holder(const struct range *ranges, size_t n, uint64_t address)
 {
 	int best = -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* In which order processes are read, of a /proc that is made up. */
+/* The order in which processes are read, in a made-up /proc. */
 #include "core/target/read_ahead.h"
 
 #include <pthread.h>
@@ -32,7 +32,7 @@ static bool is_wanted(void *ctx, uint32_t pid)
 	return pid != unwanted;
 }
 
-/* @age: seconds since the process began. */
+/* Writes the stat file of a process. @age: seconds since its start. */
 static void write_stat(unsigned pid, char state, unsigned flags, unsigned ticks, unsigned age)
 {
 	struct timespec now;
@@ -52,15 +52,15 @@ static void write_stat(unsigned pid, char state, unsigned flags, unsigned ticks,
 
 static void write_all(void)
 {
-	write_stat(10, 'S', 0, 5000, 100); /* half a CPU over its life */
+	write_stat(10, 'S', 0, 5000, 100); /* half a CPU over its lifetime */
 	write_stat(11, 'R', 0, 1, 100);	   /* runs now */
 	write_stat(12, 'S', 0, 0, 100);	   /* idles */
-	write_stat(13, 'S', 0, 9000, 100); /* nine tenths of a CPU */
-	write_stat(14, 'R', 0, 2000, 100); /* runs now, and more */
-	write_stat(15, 'Z', 0, 9999, 100); /* has ended */
+	write_stat(13, 'S', 0, 9000, 100); /* 0.9 CPUs */
+	write_stat(14, 'R', 0, 2000, 100); /* runs now, with more CPU time */
+	write_stat(15, 'Z', 0, 9999, 100); /* a zombie */
 	write_stat(16, 'R', KERNEL_THREAD, 9999, 100);
-	write_stat(17, 'S', 0, 9999, 100); /* known */
-	write_stat(18, 'R', 0, 9999, 100); /* not to be profiled */
+	write_stat(17, 'S', 0, 9999, 100); /* tracked already */
+	write_stat(18, 'R', 0, 9999, 100); /* excluded from the profile */
 }
 
 static const char *order(struct read_ahead *ahead)
@@ -137,7 +137,7 @@ static void *spin(void *unused)
 	return unused;
 }
 
-/* A process of which the first thread has ended, and another one runs. */
+/* A process whose first thread has ended while another one runs. */
 static void test_first_ended(void)
 {
 	struct read_ahead_opts opts = { .is_known = is_known, .is_wanted = is_only };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Facts about code that UNWIND_MODE_FP has cached (bpf/recent.bpf.h): with them each stack, and the
- * evidence of each of its frames, is the one that there is without them. */
+/* Facts about code that UNWIND_MODE_FP cached (bpf/recent.bpf.h). With them each stack, and the
+ * evidence of each of its frames, equals the result without them. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
@@ -9,12 +9,12 @@
 #define ROUNDS	  4000
 #define UNIT_NS	  (1ULL << RECENT_NS_LOG2)
 #define NO_CALL	  0x90
-#define RETURN(k) (CODE + 16 * (k)) /* addresses that are returned to */
+#define RETURN(k) (CODE + 16 * (k)) /* return addresses */
 #define RETURNS	  (CODE_PAGES * UNWIND_PAGE_BYTES / 16)
 
 static struct host_sample want;
 static uint64_t want_proven[PROVEN_MAX];
-static bool has_cached; /* the last stack has cached facts */
+static bool has_cached; /* true: the last stack has cached facts */
 
 static uint64_t seed = 1;
 
@@ -24,7 +24,7 @@ static uint32_t any_below(uint32_t n)
 	return (seed >> 33) % n;
 }
 
-/* Neither mapping has a table. The first one is an image. */
+/* Publishes two mappings without tables. The first one is an image. */
 static void begin(void)
 {
 	struct mapping_rec *image;
@@ -62,8 +62,8 @@ static struct scratch *scratch_of(void)
 	return bpf_map_lookup_elem(&scratches, &zero);
 }
 
-/* Has a fact that was proven for good given way to another one? It may be cached still, and then a
- * frame has better evidence than it would have without the cache. */
+/* Returns true if another fact evicted a permanently proven one. The evicted fact may still be
+ * cached, and then a frame has better evidence than without the cache. */
 static bool has_evicted(void)
 {
 	struct unwind_state *u = &scratch_of()->unwind;
@@ -84,8 +84,8 @@ static bool has_evicted(void)
 	return false;
 }
 
-/* Takes the sample without cached facts, then with all of those of the samples before. What was
- * proven for good is the same for both. */
+/* Takes the sample without cached facts, then with those of all earlier samples. Permanently proven
+ * facts are the same for both. */
 static bool is_same(void)
 {
 	static uint64_t cached[1 << RECENT_MAX_LOG2];
@@ -106,7 +106,7 @@ static bool is_same(void)
 	return same;
 }
 
-/* --- stacks at random --- */
+/* --- random stacks --- */
 
 static uint64_t any_word(void)
 {
@@ -128,7 +128,8 @@ static void change_code(char *code, size_t size)
 		memset(code + 16 * i, any_below(4) ? CALL_CODE : NO_CALL, 16);
 }
 
-/* Frames of up to six words. Some keep no pointer, or words that are left over. */
+/* Makes a stack of frames of up to six words. Some save no pointer, and some contain leftover
+ * words. */
 static void any_stack(void)
 {
 	uint32_t at = 0, next;
@@ -174,7 +175,7 @@ static void test_any_stacks(void)
 
 /* --- code that changes --- */
 
-/* A leaf, and two callers. */
+/* Makes a stack of a leaf and two callers. */
 static void set_stack(uint64_t first, uint64_t second)
 {
 	memset(stack, 0, sizeof(stack));
@@ -219,7 +220,7 @@ static void test_changed_code(void)
 	is_int(frames(), 1, "which is not cached");
 }
 
-/* --- a proof that fails, and succeeds later --- */
+/* --- a proof that fails first, and succeeds later --- */
 
 static int evidence(void)
 {

@@ -19,7 +19,7 @@
 
 static char path[100], journal[128], old[128];
 static struct err err;
-static struct ids *ids; /* of the newest recording that was created */
+static struct ids *ids; /* IDs of the newest recording */
 
 static struct recording *create(bool force)
 {
@@ -141,7 +141,7 @@ static int create_code(const char *at, bool force)
 	return code;
 }
 
-/* The magic number that a journal begins with. */
+/* Magic number at the start of a journal. */
 #define MAGIC "'\\331\\325\\005\\371 \\241c\\327 %s'"
 
 static void make_named(const char *target)
@@ -209,7 +209,7 @@ static void test_existing(void)
 	is_int(workdir__count(), 0, "no failure leaves anything");
 }
 
-/* All that is in the directory, with sizes, modes and inodes. */
+/* Returns all files of the directory, with sizes, modes and inodes. */
 static const char *listed(void)
 {
 	static char text[2][2000];
@@ -222,7 +222,7 @@ static const char *listed(void)
 	return to;
 }
 
-/* What is not braid's, and what would be lost. */
+/* Files that are not braid's, and that would be lost. */
 static void test_foreign(void)
 {
 	static const char *const makes[] = { "echo precious >", "touch", "ln -s r.db", "mkdir",
@@ -240,7 +240,7 @@ static void test_foreign(void)
 			workdir__run("%s %s", makes[i], names[k]);
 			before = listed();
 			code = create_code(path, true);
-			if (i == 1 && k == 1) /* of a recorder that was killed as it began it */
+			if (i == 1 && k == 1) /* file of a recorder that was killed at its start */
 				is_int(code, 0, "an empty journal goes with its recording");
 			else if (!ok(code == -EEXIST || code == -EISDIR, "%s %s: refused", makes[i],
 				     names[k]) ||
@@ -255,7 +255,7 @@ static void test_foreign(void)
 	clean();
 }
 
-/* Put there while it is written. */
+/* Another program creates the journal while the recording is written. */
 static void test_planted(void)
 {
 	struct recording *recording = create(false);
@@ -309,7 +309,7 @@ static void test_failed_start(void)
 	clean();
 }
 
-/* Runs in a child, so that limits and users do not stick. Returns its exit status. */
+/* Runs @run in a child, so that limits and users do not stick. Returns its exit status. */
 static int in_child(int (*run)(void))
 {
 	int status = -1;
@@ -339,7 +339,7 @@ static int create_in_1000_bytes(void)
 	return -create_code(path, false);
 }
 
-/* The schema has room, and no more. */
+/* The limit has room for the schema only. */
 static int commit_in_few_bytes(void)
 {
 	struct rlimit limit = { 120000, 120000 };
@@ -448,7 +448,7 @@ static void test_bounds(void)
 	intern__done(&intern);
 }
 
-/* All queries of the documentation find something in a recording. */
+/* Each query of the documentation has results in a recording. */
 static void test_docs(void)
 {
 	struct recording *recording = create(false);

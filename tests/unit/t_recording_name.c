@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Names of the recordings of a directory: what is one, and their order whatever clocks do. */
+/* Names of the recordings of a directory: valid names, and their order at any changes of the clock.
+ */
 #include "core/store/recording_name.h"
 
 #include <string.h>
@@ -52,7 +53,7 @@ static void check_others(void)
 		ok(!recording_name__parse(others[i], &got, &state), "'%s' is none", others[i]);
 }
 
-/* Each is greater than the one before it, as a text, too. */
+/* Each name is greater than the previous one, also as a text. */
 static void check_order(void)
 {
 	static const int64_t clock_s[] = { 1000, 1001, 1001, 1001, 5,	 -7,   1000,

@@ -23,23 +23,24 @@
 #include "tests/unit/sqlite_text.h"
 #include "tests/unit/workdir.h"
 
-/* What of a recording survives the recorder's death, a full disk, and readers without rights. */
+/* The contents of a recording after the recorder's death, on a full disk, and for readers without
+ * rights. */
 
 #define NOBODY	  65534
 #define PER_BATCH 50
 #define DEPTH	  40
 
-/* Shared with children. */
+/* memory shared with children */
 static struct shared {
-	uint64_t begun, committed; /* samples */
+	uint64_t begun, committed; /* number of samples */
 	int code;
 } * shared;
 
 static char path[100];
 static struct err err;
-static struct ids *ids; /* of the recording that is written */
+static struct ids *ids; /* IDs of the recording that is written */
 
-/* Samples with stacks that are all different, so that all trees grow. */
+/* Writes samples whose stacks all differ, so that all trees grow. */
 static int write_batch(void)
 {
 	struct sink_sample sample = {
@@ -95,7 +96,8 @@ static int record(const char *at, int batches)
 	return code;
 }
 
-/* Samples in the file, all of which must have their stacks; or a negative errno. */
+/* Returns the number of samples in the file, or a negative errno. All samples must have their
+ * stacks. */
 static int64_t load_samples(const char *at)
 {
 	struct profile_filter filter = { 0 };
@@ -139,7 +141,8 @@ static void record_traced(void)
 	record_forever();
 }
 
-/* Whether the child, at the entry of a system call, is about to change a file or a directory. */
+/* Returns whether the child, at the entry of a system call, is about to change a file or a
+ * directory. */
 static bool is_change(pid_t pid)
 {
 	long number = ptrace(PTRACE_PEEKUSER, pid, offsetof(struct user, regs.orig_rax), NULL);
@@ -148,7 +151,7 @@ static bool is_change(pid_t pid)
 	       number == SYS_fdatasync || number == SYS_fsync || number == SYS_unlink;
 }
 
-/* Kills a recorder before the n-th change that it makes after its first commit. */
+/* Kills a recorder before change @n after its first commit. */
 static bool kill_before(int n)
 {
 	int status, at_entry = 0;
@@ -271,8 +274,8 @@ static void test_copy(void)
 	workdir__run("rm *.db");
 }
 
-/* The file as a recorder leaves it that dies while SQLite writes it: SQLite is made to write
- * changes before the commit, and file and journal are copied at that moment. */
+/* Makes the file of a recorder that dies while SQLite writes it. SQLite is made to write changes
+ * before the commit, and the file and its journal are copied at that moment. */
 static void make_torn(bool spill)
 {
 	sqlite3 *db;
@@ -331,8 +334,8 @@ static void test_journal(void)
 	workdir__run("chmod 755 d && rm -r *");
 }
 
-/* A journal that names a third file, which SQLite would remove after it has restored the first: who
- * reads other people's recordings must not be made to. */
+/* A journal that names a third file, which SQLite would remove after it restored the first one.
+ * Reading a recording of another user must not do that. */
 static void test_hostile_journal(void)
 {
 	char at[128], name[160], victim[128];
@@ -346,7 +349,7 @@ static void test_hostile_journal(void)
 	snprintf(victim, sizeof(victim), "%s/victim", workdir);
 	for (const char *c = victim; *c; c++)
 		sum += *c;
-	words[0] = htobe32(0x40000000 / 4096 + 1); /* the page that SQLite's locks lie in */
+	words[0] = htobe32(0x40000000 / 4096 + 1); /* page with SQLite's locks */
 	words[1] = htobe32(strlen(victim));
 	words[2] = htobe32(sum);
 	journal = fopen(name, "a");
@@ -362,7 +365,7 @@ static void test_hostile_journal(void)
 	workdir__run("rm -r *");
 }
 
-/* SQLite would create files beside one that says it has a write-ahead log. */
+/* SQLite would create files beside a file that claims a write-ahead log. */
 static void test_wal(void)
 {
 	record(path, 1);

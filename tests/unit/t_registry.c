@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The registry keeps the promises of runtimes/runtime.h. */
+/* The registry fulfils the contract of runtimes/runtime.h. */
 #include <string.h>
 
 #include "bpf/waiting.h"
@@ -11,7 +11,7 @@
 
 #define RUNTIMES_MAX 32
 
-static struct braid_bpf *half; /* opened, not loaded */
+static struct braid_bpf *half; /* opened, but not loaded */
 
 static void check_identity(const struct runtime *runtime)
 {
@@ -66,7 +66,7 @@ static void check_walker(const char *name, const struct runtime_walker *walker)
 	   "%s: slot_map and codes are among its maps", name);
 }
 
-/* Members that a capability must have, and capabilities that need each other. */
+/* Checks the members that a capability must have, and capabilities that require each other. */
 static void check_capabilities(const struct runtime *runtime)
 {
 	const struct runtime_files *files = runtime->files;
@@ -95,7 +95,8 @@ static void check_capabilities(const struct runtime *runtime)
 	ok(!probes || runtime->open, "%s: probes have a session", name);
 }
 
-/* Suffixes may be shared: "_[j]" is all code of JIT compilers. */
+/* Returns true if the names and the walkers of both runtimes differ. Suffixes may be shared: "_[j]"
+ * is the code of all JIT compilers. */
 static bool differ(const struct runtime *a, const struct runtime *b)
 {
 	return strcmp(a->name, b->name) != 0 &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A followed process whose time is over is left only while it cannot notice the stop: by the table
- * of core/target/restart.c, which knows the arguments of the call. */
+/* A followed process is left at the end of its time only while it cannot notice the stop. That is
+ * decided by the table of core/target/restart.c, which has the arguments of the calls. */
 #include "core/target/restart.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static const struct {
 	{ "read of a pipe", { SYS_read, 3, (long)&left, 1 }, true },
 };
 
-/* Has descriptors 3 (a pipe that stays empty) and 4 (an epoll instance). */
+/* Starts a process with descriptors 3 (a pipe that stays empty) and 4 (an epoll instance). */
 static pid_t start(const long *args)
 {
 	pid_t pid = fork();
@@ -61,7 +61,8 @@ static pid_t start(const long *args)
 	_exit(errno ? errno : 1);
 }
 
-/* A call that was interrupted may go on as restart_syscall. */
+/* Waits until the process is in the call @call. An interrupted call may continue as
+ * restart_syscall. */
 static bool wait_for(pid_t pid, long call)
 {
 	struct thread_now now;

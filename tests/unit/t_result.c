@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is found out, as text and as JSON. */
+/* Results as text and as JSON. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "bench/result.h"
 #include "tests/tap.h"
 
-/* For the caller to free. */
+/* Returns the output, owned by the caller. */
 static char *write_all(const struct result *result, bool json)
 {
 	char *text = NULL;

@@ -18,7 +18,7 @@ static uint32_t code(struct profile *profile, uint8_t kind, const char *name, co
 	return frame;
 }
 
-/* "label script/self/total" of each. */
+/* Returns "label script/self/total" of each row. */
 static const char *text_of(const struct rows *rows)
 {
 	static char text[1000];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What runtimes/ruby/ruby_build.c reads out of files: of small programs that compilers made of
- * functions like CRuby's, and of the CRuby builds on this machine. nm and readelf say what is
- * right, before strip takes it away. */
+/* Data that runtimes/ruby/ruby_build.c reads from files. Covers small programs that compilers made
+ * of functions like CRuby's, and the CRuby builds on this machine. The oracles are nm and readelf,
+ * before strip removes the symbols. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -11,7 +11,8 @@
 
 /* --- made-up interpreters --- */
 
-/* VERSION is a string; HIDDEN an attribute, as functions get from 3.3 on; LOOP for vm_exec_loop. */
+/* VERSION is a string. HIDDEN is an attribute of functions, as from 3.3 on. LOOP selects
+ * vm_exec_loop. */
 static const char source[] =
 	"#include <pthread.h>\n"
 	"#include <stdio.h>\n"
@@ -99,7 +100,7 @@ static void write_ops(void)
 	workdir__write("ops.h", text);
 }
 
-/* Relative to the working directory, or absolute. */
+/* Opens a file, absolute or relative to the working directory. */
 static struct elf_file *open_file(const char *path)
 {
 	struct elf_file *file = NULL;
@@ -145,7 +146,7 @@ static void test_versions(void)
 	test_version("3.1.2            ", -ENOENT, 0, 0, 0);
 }
 
-/* --- what binutils say --- */
+/* --- output of binutils --- */
 
 static uint64_t ask(const char *path, const char *command)
 {
@@ -162,12 +163,12 @@ struct facts {
 	struct runtime_range loops[RUBY_LOOPS_MAX];
 	size_t n_loops;
 	uint64_t key, symbols;
-	uint64_t ec, tls_size; /* ruby_current_ec in the TLS block, and this one's size */
+	uint64_t ec, tls_size; /* ruby_current_ec in the TLS block, and the block's size */
 	bool is_library;
 };
 
-/* A cold part that is not jumped to is what is left of code that is never reached: it may be found
- * or not, and is left out. */
+/* Returns true if a jump leads to the cold part. Otherwise it is a remainder of unreachable code,
+ * which is optional in the result, and is left out. */
 static bool is_reached(const char *path, const char *name)
 {
 	return workdir__try("objdump -d --disassemble=%.*s '%s' | grep -q 'j.*<%s'",
@@ -206,8 +207,8 @@ static void ask_facts(const char *path, struct facts *facts)
 
 /* --- comparison --- */
 
-/* What the dynamic linker, or the linker of a program, makes of a word of a slot: the distance of a
- * variable from the start of its TLS block. */
+/* Returns the value that the dynamic linker, or the linker of a program, stores in a word of @slot:
+ * the distance of a variable from the start of its TLS block. */
 static uint64_t slot_value(const struct elf_file *file, const char *path, uint64_t slot,
 			   uint64_t tls_size)
 {
@@ -240,7 +241,7 @@ static void check_state(const struct elf_file *file, const char *path, const cha
 		got = state.tls.offset + facts->tls_size;
 	if (state.tls.kind == X86_TLS_SLOT)
 		got = slot_value(file, path, state.tls.slot_vaddr, facts->tls_size);
-	if (state.tls.kind == X86_TLS_INDEX) /* the library's own distance is in the file */
+	if (state.tls.kind == X86_TLS_INDEX) /* the file has the library's own distance */
 		got = slot_value(file, path, state.tls.slot_vaddr + 8, 0) + state.tls.offset;
 	is_int(got, facts->ec, "%s: state, kind %d", label, state.tls.kind);
 }
@@ -306,11 +307,12 @@ static void check_with_and_without(const char *path, const char *label, bool str
 	check_file("stripped", stripped, &facts);
 }
 
-/* --- all of them --- */
+/* --- all builds --- */
 
 static void test_made_up(const char *how)
 {
-	/* Not optimized, vm_exec_core has one indirect jump only. Static, there is no .dynsym. */
+	/* Without optimization vm_exec_core has only one indirect jump. A static program has no
+	 * .dynsym. */
 	bool strip = !strstr(how, "-O0") && !strstr(how, "-static");
 	char label[256], compiler[16];
 

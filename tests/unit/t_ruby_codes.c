@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Announcements of what CRuby's frames run, as they should be and as they should not. */
+/* Announcements of the code of CRuby's frames, valid and invalid ones. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void set_owner(enum ruby_owner owner, const char *name)
 	memcpy(table->owner_name, name, min_of(strlen(name), (size_t)RUBY_OWNER_BYTES));
 }
 
-/* In memory that ends with the record, for ASan. */
+/* Adds a record from memory that ends with it, for ASan. */
 static int add_bytes(size_t size)
 {
 	struct rec_code *exact = malloc(size);
@@ -127,7 +127,7 @@ static const struct {
 	{ "<compiled>", "A", CLASS, RUBY_CODE_ISEQ, .want = "<compiled>" },
 	{ "singleton class", "A", CLASS, RUBY_CODE_ISEQ, .want = "singleton class" },
 
-	/* Methods' names may begin like that, too. */
+	/* Names of methods may begin with '<', too. */
 	{ "<=>", "A", CLASS, RUBY_CODE_ISEQ, .want = "A#<=>" },
 	{ "<", "A", CLASS, RUBY_CODE_ISEQ, .want = "A#<" },
 	{ "<=>", "A", CLASS, RUBY_CODE_C, .want = "A#<=>" },
@@ -135,7 +135,7 @@ static const struct {
 	{ "block in x", "A", CLASS, RUBY_CODE_METHOD, .want = "A#block in x" },
 	{ "each", "Array", CLASS, RUBY_CODE_C, .want = "Array#each" },
 	{ "sleep", "Kernel", ITSELF, RUBY_CODE_C, true, .want = "Kernel.sleep" },
-	/* What is no class's path: 3.2 may have any string there. */
+	/* Strings that are not the path of a class: 3.2 may have any string there. */
 	{ "x", "hello world", CLASS, RUBY_CODE_ISEQ, .want = "#<Class>#x" },
 	{ "x", "lower", CLASS, RUBY_CODE_ISEQ, .want = "#<Class>#x" },
 	{ "puts", "", RUBY_OWNER_NONE, RUBY_CODE_C, .want = "puts" },
@@ -258,7 +258,7 @@ static void set_lines(void)
 		memcpy(table->entries_data + i * ENTRY_BYTES, &lines[i], sizeof(lines[i]));
 }
 
-/* "not begun, behind word 0, 2, 3, 5, 29" */
+/* Checks the lines of a frame "not begun, behind word 0, 2, 3, 5, 29". */
 static void check_lines(const char *want, const char *what)
 {
 	static const uint32_t at[] = { 0, 1, 2, 3, 5, 6, 30 };
@@ -272,7 +272,7 @@ static void check_lines(const char *want, const char *what)
 }
 
 #define GOOD  "10 10 10 11 11 13 13"
-#define FIRST "10 10 10 10 10 10 10" /* that of the method, as nothing better is known */
+#define FIRST "10 10 10 10 10 10 10" /* line of the method, as no better line is available */
 
 static void test_lines(void)
 {
@@ -306,7 +306,7 @@ static void test_lines(void)
 	check_lines(FIRST, "no lines");
 }
 
-/* A table that is larger than a record has room for: the process has all of it. */
+/* A table that exceeds a record; the process has all of it. */
 static void test_long_lines(void)
 {
 	const uint32_t n = RUBY_ENTRIES_BYTES / ENTRY_BYTES + 100;

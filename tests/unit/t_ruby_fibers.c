@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Fibers in a made-up process, which is this one: those that wait, those that a thread is in, and
- * words that make no sense. */
+/* Fibers in a made-up process (the test itself): waiting fibers, fibers that a thread runs, and
+ * invalid words. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #define FIBERS 4
 #define ROUNDS 3000
 
-/* Bytes; of rb_fiber_t: ec, prev, status, context. */
+/* Bytes; offsets in rb_fiber_t: ec, prev, status, context. */
 enum { VM_SPACE = 64, THREAD_VM = 32, THREAD_EC = 48, EC_THREAD = 48 };
 enum { FIBER_EC = 40, FIBER_PREV = 240, STATUS = 16, CONTEXT = 24 };
 #define SUSPENDED 2
@@ -81,9 +81,9 @@ static void build(void)
 		fiber[(FIBER_EC + EC_THREAD) / 8] = at(thread);
 		fiber[(FIBER_PREV + STATUS) / 8] = SUSPENDED;
 		fiber[(FIBER_PREV + CONTEXT) / 8] = at(&stacks[i][32]);
-		stacks[i][32 + 6] = 0x5000 + i; /* returns there */
+		stacks[i][32 + 6] = 0x5000 + i; /* return address */
 	}
-	fibers[0][FIBER_PREV / 8] = at(fibers[1]); /* was resumed by that */
+	fibers[0][FIBER_PREV / 8] = at(fibers[1]); /* fiber that resumed this one */
 	reader = (struct ruby_reader) { .pid = getpid(),
 					.rec.offsets = { .vm_objspace = VM_SPACE,
 							 .thread_vm = THREAD_VM,
@@ -129,7 +129,7 @@ static void test_sense(void)
 	ok(!tasks() && !n_tasks, "or is not there");
 }
 
-/* Whatever is there: it ends, and reads nothing that is not. */
+/* On any data, the walk ends and reads only valid memory. */
 static void test_random(void)
 {
 	uint64_t *const places[] = { vm, thread, fibers[0], fibers[1], fibers[2], fibers[3] };

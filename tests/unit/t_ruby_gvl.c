@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the CRuby walker says of the GVL in a process that is made up: held, free, waited for and by
- * whom, or unknown, and that the stack never depends on it. */
+/* The CRuby walker's reports about the GVL in a made-up process: held, free, waited for (and its
+ * owner), or unknown. The stack never depends on them. */
 #include "tests/unit/ruby_made_up.h"
 
 #define RUNNER_TID   4711
@@ -8,9 +8,9 @@
 #define RACTOR_BYTES 1024
 #define THREAD_BYTES 512
 
-static struct pid numbers;	/* of the thread that is sampled */
-static uint64_t ractor, runner; /* what has the lock, and another thread's rb_thread_t */
-static uint64_t cond;		/* what the thread waits for when it waits for its turn */
+static struct pid numbers;	/* IDs of the sampled thread */
+static uint64_t ractor, runner; /* object with the lock, and another thread's rb_thread_t */
+static uint64_t cond;		/* condition variable on which the thread waits for its turn */
 
 static bool is_lock(uint64_t address, enum lock_state lock, uint32_t peer)
 {
@@ -49,7 +49,7 @@ static void reset_with_lock(size_t nth, const struct c_library *libc)
 	proc.libc = *libc;
 	walker__attach(&proc);
 	call("f");
-	/* The rb_vm_t of 2.7 is there already. */
+	/* The rb_vm_t of 2.7 exists already. */
 	ractor = get(thread + o->lock_of) ?: make(RACTOR_BYTES);
 	put(thread + o->lock_of, ractor);
 	cond = make_native(thread) + o->lock_cond;
@@ -94,7 +94,7 @@ static void test_lock(void)
 	ok(is_lock(lock + 8, LOCK_WAITED, 0), "%s: a thread that cannot be read", version);
 }
 
-/* musl's condition variables know who waits by them. */
+/* musl's condition variables have a list of their waiters. */
 static void test_musl(size_t nth)
 {
 	static const struct c_library musl = { .values = 128, .tid = 48 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Objects of a made-up heap, in this process's own memory. */
+/* Objects of a made-up heap, in the test's own memory. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,7 +61,7 @@ static void build(size_t page)
 	}
 	reader = (struct ruby_reader) { .pid = getpid(), .rec.offsets.vm_objspace = 64 };
 	vm[8] = (uint64_t)space;
-	space[3] = (uint64_t)&list[2]; /* a list, but not of all */
+	space[3] = (uint64_t)&list[2]; /* a list that does not contain all objects */
 	space[100] = (uint64_t)list;
 }
 
@@ -92,7 +92,7 @@ static void test_heap(size_t page)
 	ok(!walk() && !n_seen, "no memory where the heap should be");
 	reader.rec.offsets.vm_objspace = 64;
 	vm[8] = (uint64_t)space;
-	for (size_t i = 0; i < 512; i++) /* each points to the list of itself */
+	for (size_t i = 0; i < 512; i++) /* each word points to the list that contains it */
 		space[i] = (uint64_t)space;
 	ok(!walk() && !n_seen, "circles");
 }

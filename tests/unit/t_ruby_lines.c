@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The decoder of CRuby's line tables against an encoder, and on broken tables. */
+/* The decoder of CRuby's line tables, compared with an encoder, and on broken tables. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,9 +7,9 @@
 #include "runtimes/ruby/ruby_lines.h"
 #include "tests/tap.h"
 
-#define SIZE_MAX_WORDS 6000 /* of an iseq */
+#define SIZE_MAX_WORDS 6000 /* maximum size of an iseq, in words */
 
-/* A fixed sequence: Numerical Recipes' linear congruential generator. */
+/* State of a fixed sequence (linear congruential generator of Numerical Recipes). */
 static uint32_t random_state = 1;
 
 static uint32_t random_below(uint32_t n)
@@ -26,8 +26,8 @@ struct dict_block {
 	uint64_t bits[512 / 64];
 };
 
-/* Of `n` ascending positions below `max_pos`; `ret_size`: bytes that Ruby allocates for it. Owned.
- */
+/* Encodes @n ascending positions below @max_pos. *@ret_size is the number of bytes that Ruby
+ * allocates. The result is owned by the caller. */
 static uint8_t *encode(uint32_t max_pos, const uint32_t *positions, uint32_t n, size_t *ret_size)
 {
 	uint32_t imm_size = (max_pos < 54 ? max_pos + 8 : 54) / 9, r = 0;
@@ -65,15 +65,16 @@ static uint8_t *encode(uint32_t max_pos, const uint32_t *positions, uint32_t n, 
 	return (uint8_t *)imm;
 }
 
-/* --- what comes out again --- */
+/* --- comparison with the decoder --- */
 
 struct table {
-	uint32_t size, n; /* of the iseq in words, of its entries */
+	uint32_t size, n; /* number of words of the iseq, and of its entries */
 	uint32_t positions[SIZE_MAX_WORDS];
 	int32_t lines[SIZE_MAX_WORDS];
 };
 
-/* About one instruction in `sparse` words has an entry; the first always has. */
+/* Makes a table in which one instruction in about @sparse words has an entry; the first always has
+ * one. */
 static void random_table(struct table *table, uint32_t size, uint32_t sparse)
 {
 	table->size = size;
@@ -101,8 +102,8 @@ static size_t wrong_lines(const struct table *table, const struct ruby_lines *li
 	return wrong;
 }
 
-/* As braid has it: with as much memory as the vector takes at most; and with no byte more than it
- * takes. All memory ends where it says, for ASan. */
+/* Decodes the table twice: from as many bytes as the vector can have at most, as braid does, and
+ * from exactly the vector's bytes. Each buffer ends with its data, for ASan. */
 static size_t check_table(const struct table *table, size_t entry_size)
 {
 	size_t most = ruby_lines__positions_size(table->size), size, wrong = 0;
@@ -184,7 +185,7 @@ static void test_entries(void)
 	is_int(ruby_lines__find(&lines, 0), 0, "no entries");
 }
 
-/* Any result is right as long as nothing outside the table is read (ASan) and it is a line. */
+/* Decodes broken tables. Any line is right as long as no byte outside the table is read (ASan). */
 static void test_broken(void)
 {
 	size_t wrong = 0;

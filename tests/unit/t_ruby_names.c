@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The CRuby walker on code and objects that are made up: what it tells of them, once. How frames
- * hang together is t_ruby_walk's. */
+/* The CRuby walker on made-up code and objects, and the names that it sends, once each. t_ruby_walk
+ * tests chains of frames. */
 #include "tests/unit/ruby_made_up.h"
 
-static size_t nth; /* of versions_made_up */
+static size_t nth; /* index in versions_made_up */
 
 /* --- owners --- */
 
@@ -15,7 +15,7 @@ static bool named(uint64_t owner, const char *want)
 	call_of(owner, "f", 0);
 	snprintf(text, sizeof(text), "|;<main>;%s", want);
 	run();
-	sp = get(ec); /* from the start again */
+	sp = get(ec); /* back to the start */
 	cfp = get(ec) + 8 * get(ec + 8) - o->cfp_size;
 	return walked(text, 0);
 }
@@ -79,7 +79,7 @@ static void test_singletons(void)
 	ok(named(make_singleton(object, first), "#<Class>.f"), "%s: a class above itself", version);
 }
 
-/* Its instance variables __refined_class__ and __defined_at__, in order. */
+/* Sets its instance variables __refined_class__ and __defined_at__, in this order. */
 static void set_defined_at(uint64_t refinement, uint64_t module)
 {
 	uint64_t ivs = make(64), table = make(56), ext = make(256);
@@ -93,7 +93,7 @@ static void set_defined_at(uint64_t refinement, uint64_t module)
 		put(ivs + 8, 700 << 4);
 		put(ivs + 32, 701 << 4);
 		put(ivs + 40, module);
-		make(192); /* what else is read with them */
+		make(192); /* memory that is read with them */
 	} else {
 		put(refinement + (o->class_ivs ? o->class_ivs : o->class_ext), ivs);
 		put(ivs + 8, module);
@@ -173,7 +173,7 @@ static void test_bad_texts(void)
 	   "%s: a String that cannot be read is counted", version);
 }
 
-/* Pages that the process has not touched yet: only user space can read them, from the process. */
+/* Pages that the process did not touch yet: only user space can read them from the process. */
 static void test_untouched(void)
 {
 	static const char label[] = "a label that is in a file and was not read yet";
@@ -303,7 +303,7 @@ static void test_lines(void)
 	       version);
 }
 
-/* A table for which there is not enough room in a record. */
+/* A table that exceeds the space in a record. */
 static void test_long_lines(void)
 {
 	const uint32_t n = 2000, words = 54 + 512 * 20;
@@ -317,7 +317,7 @@ static void test_long_lines(void)
 	for (uint32_t i = 0; i < n; i++)
 		put32(entries + i * o->entry_size, 1000 + i);
 	for (uint32_t i = 0; i < 6; i++)
-		put(positions + 8 * i, 0x0102040810204081); /* the first entry for all */
+		put(positions + 8 * i, 0x0102040810204081); /* first entry of all words */
 	for (uint32_t i = 0; i < 20; i++)
 		put32(positions + 48 + 80 * i, 1 + 100 * i);
 	put32(body + 4, words);
@@ -333,7 +333,7 @@ static void test_long_lines(void)
 	is_int(line_at(get(body + 8) + 8 * (54 + 512 * 19 + 10)), 1000 + 1900, "%s: its last lines",
 	       version);
 	put(body + o->body_entries, NOWHERE);
-	put(body + 80, make_string("g")); /* which makes it new */
+	put(body + 80, make_string("g")); /* so that the iseq is new */
 	host.now_ns += 2 * RUBY_RECHECK_NS(1);
 	is_int(line_at(get(body + 8) + 8), FIRST_LINE, "%s: a table that cannot be read", version);
 	ok(walked("|;g", 0), "%s: has a name all the same", version);
@@ -363,7 +363,7 @@ static void test_reuse(void)
 	host.now_ns += RUBY_RECHECK_NS(1);
 	run();
 	ok(walked("|;A#second", 0) && n_codes == codes + 1, "%s: and later", version);
-	/* The process replaces code now: each sample compares. */
+	/* The process replaces code at this point: each sample compares. */
 	put(get(iseq + 16) + 80, make_string("other"));
 	host.now_ns++;
 	run();
@@ -372,7 +372,7 @@ static void test_reuse(void)
 	host.now_ns++;
 	run();
 	ok(walked("|;A#OTHER", 0), "%s: down to the label's text", version);
-	/* What another pc shows is seen at once. */
+	/* A change at another pc is visible at once. */
 	put(get(iseq + 16) + 80, make_string("third"));
 	put(get(iseq + 16) + 8, make(8 * ISEQ_WORDS));
 	host.now_ns += RUBY_RECHECK_NS(1);
@@ -381,7 +381,7 @@ static void test_reuse(void)
 	ok(walked("|;A#third", 0), "%s: with other instructions", version);
 }
 
-/* What this CPU remembers by itself: one frame's code per slot, of one process. */
+/* Tests the cache of a CPU: one frame's code per slot, of one process. */
 static void test_slots(void)
 {
 	uint64_t iseq, codes, label;

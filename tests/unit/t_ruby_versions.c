@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* ruby_version__find(): which row serves which version. Their values: tests/unit/ruby_offsets.t.
- */
+/* Tests ruby_version__find(): the row for each version. tests/unit/ruby_offsets.t tests the values
+ * of the rows. */
 #include <limits.h>
 
 #include "runtimes/ruby/ruby_versions.h"
@@ -51,7 +51,7 @@ static void test_unknown(void)
 	is_row(UINT_MAX, UINT_MAX, UINT_MAX, 0);
 }
 
-/* What the walker does with a row needs these. */
+/* The walker requires these properties of a row. */
 static void test_rows(void)
 {
 	for (unsigned int minor = 0; minor <= 4; minor++) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The CRuby walker on control frames that are made up: how they hang together, and what is none.
- * Which names they get is t_ruby_names's. */
+/* The CRuby walker on made-up control frames: chains of frames, and data that is not a frame.
+ * t_ruby_names tests their names. */
 #include "tests/unit/ruby_made_up.h"
 
-static size_t nth; /* of versions_made_up */
+static size_t nth; /* index in versions_made_up */
 
 /* --- frames --- */
 
@@ -43,7 +43,7 @@ static void test_kinds(void)
 	ok(walked("|;<eval>;<class:A>;f;rescue in f;g", 0), "%s: frames of all kinds", version);
 }
 
-/* A block is a part of the method around it, however deep. */
+/* A block is part of the method around it, at any depth. */
 static void test_blocks(void)
 {
 	uint64_t method, heap;
@@ -56,7 +56,7 @@ static void test_blocks(void)
 	push(BLOCK | FINISH, make_iseq("block (2 levels) in f"), 0, (method + 5 * 8) | 3);
 	run();
 	ok(walked("|;A#f;block in A#f;each|;block (2 levels) in A#f", 0), "%s: blocks", version);
-	/* A Proc outlives its method: the environment has moved to the heap. */
+	/* A Proc outlives its method: the environment moved to the heap. */
 	heap = make(24);
 	memcpy((void *)heap, (void *)(method - 16), 24);
 	push(BLOCK, make_iseq("block in f"), 0, (heap + 16) | 1);
@@ -87,7 +87,7 @@ static void test_deep_blocks(void)
 	ok(walked(want, 0), "%s: blocks in blocks", version);
 }
 
-/* define_method: the name is the method's; one block may be several methods. */
+/* define_method: the frame has the method's name; one block may be several methods. */
 static void test_block_methods(void)
 {
 	uint64_t class, iseq;
@@ -104,7 +104,7 @@ static void test_block_methods(void)
 	   "%s: methods that are blocks", version);
 }
 
-/* A method that uses $~ has a struct vm_svar where its method entry was; a class's body has a
+/* A method that uses $~ has a struct vm_svar in place of its method entry; a class's body has a
  * cref. */
 static void test_entries(void)
 {
@@ -205,7 +205,7 @@ static void test_unreadable(void)
 	   version);
 }
 
-/* Frames that go on behind the stack's end, for as long as there is memory. */
+/* Frames that continue behind the end of the stack, up to the end of memory. */
 static void test_endless(void)
 {
 	reset(nth);
@@ -218,7 +218,7 @@ static void test_places(void)
 {
 	int wrong = 0;
 
-	/* All of a page's places, for the frames and for the environments. */
+	/* All places in a page, for frames and for environments. */
 	for (size_t at = 0; at < 4096; at += 8) {
 		uint64_t end;
 
@@ -229,7 +229,7 @@ static void test_places(void)
 		for (int i = 0; i < 100; i++)
 			call_c("g");
 		end = get(ec) + 8 * get(ec + 8);
-		/* Nothing around the stack can be read. */
+		/* Memory around the stack is unreadable. */
 		host.n_ranges = 0;
 		host__add_range((uintptr_t)arena, arena, get(ec) - (uintptr_t)arena);
 		host__add_range(get(ec), (void *)get(ec), 8 * get(ec + 8));
@@ -292,7 +292,7 @@ static void test_fibers(void)
 	ok(walked("|;main;resume", 0), "%s: back in the first", version);
 }
 
-/* The next samples have two native frames, whose CFAs are @inner and @outer. */
+/* Sets two native frames for the next samples, with CFAs @inner and @outer. */
 static void set_natives(uint64_t inner, uint64_t outer, uint32_t stop, bool complete)
 {
 	n_native_ips = 2;
@@ -303,8 +303,9 @@ static void set_natives(uint64_t inner, uint64_t outer, uint32_t stop, bool comp
 	native_flags = complete ? SAMPLE_COMPLETE : 0;
 }
 
-/* A walk without a loss; `flags`: of the section, `complete`: of the native frames. A return to 0
- * that the unwinder has counted is no loss where it is proven to be the end. */
+/* Returns true if a walk without a loss gives @want. @flags are those of the section, @complete
+ * those of the native frames. A return to 0 that the unwinder counted is not a loss if it is proven
+ * to be the end. */
 static bool judged(const char *want, uint32_t flags, bool complete)
 {
 	uint64_t before = counted(COUNT_ZERO_RETURN), less = complete && native_stop;
@@ -319,9 +320,9 @@ static bool judged(const char *want, uint32_t flags, bool complete)
 }
 
 #define MACHINE_SIZE 8192
-#define PART	     256 /* of a stack */
+#define PART	     256 /* bytes of a part of a stack */
 
-/* Where the native frames are on no stack of `ec`. */
+/* Tests native frames that are on no stack of `ec`. */
 static void test_another_stack(uint64_t cfa)
 {
 	set_natives(cfa - PART, cfa, COUNT_NO_RULE, false);
@@ -334,7 +335,7 @@ static void test_another_stack(uint64_t cfa)
 	   "%s: natives of the native thread's stack", version);
 }
 
-/* A fiber's frames are those of its own machine stack, which ends where its VM stack begins. */
+/* A fiber's frames are those of its own machine stack, which ends at the start of its VM stack. */
 static void test_fiber_stack(void)
 {
 	uint64_t base, end;
@@ -368,7 +369,7 @@ static void test_fiber_stack(void)
 	native_rsp = 0;
 }
 
-/* A fiber that no other one waits for: it was transferred to, or it yields. */
+/* A fiber that no other fiber waits for: it was transferred to, or it yields. */
 static void test_lone_fiber(void)
 {
 	uint64_t base, end;
@@ -518,7 +519,7 @@ static void test_state(void)
 	space -= 2;
 }
 
-/* Another runtime's frames are there already: Ruby's follow them. */
+/* Frames of another runtime precede Ruby's. */
 static void test_other_walker(void)
 {
 	struct bpf_perf_event_data ctx = { 0 };
@@ -544,7 +545,7 @@ static void test_other_walker(void)
 	   "%s: behind another runtime's frames", version);
 }
 
-/* Other runtimes' frames have left room for one pair, and then for no section. */
+/* Frames of other runtimes leave room for one pair, and then for no section. */
 static void test_no_room(void)
 {
 	const struct rec_sample *sample = &host.sample.head;
@@ -610,7 +611,7 @@ static void test_tls_of_module(void)
 
 int main(void)
 {
-	/* A jmp_buf takes 40 bytes, or 200. */
+	/* A jmp_buf has 40 bytes, or 200. */
 	static const int shifts[] = { 160, 0 };
 
 	walker__open();

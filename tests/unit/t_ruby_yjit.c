@@ -4,20 +4,20 @@
 #include "tests/unit/ruby_made_up.h"
 
 #define CODE_START ((uintptr_t)code)
-#define C_CODE	   (CODE_START + 0x20000000) /* a `call` reaches it */
+#define C_CODE	   (CODE_START + 0x20000000) /* in reach of a `call` */
 #define EXEC	   (C_CODE + 0x80000)	     /* rb_vm_exec */
 #define EXEC_BYTES 0x1000
-#define RETURNS	   2048 /* in the code */
+#define RETURNS	   2048 /* offset of a return address in the code */
 
 static uint8_t code[4096];
-static size_t nth; /* of versions_made_up */
+static size_t nth; /* index in versions_made_up */
 
 static void native(uint64_t ip)
 {
 	native_ips[n_native_ips++] = ip;
 }
 
-/* A C function, that compiled code has called, executes in a frame of "f". */
+/* Resets to a C function, called by compiled code, that executes in a frame of "f". */
 static void reset_yjit(void)
 {
 	reset(nth);
@@ -37,13 +37,13 @@ static void reset_yjit(void)
 	native(EXEC + 0x10);
 }
 
-/* Puts instructions into the code, @before bytes before the return address. */
+/* Writes instructions into the code, @before bytes before the return address. */
 static void put_code(size_t before, const void *bytes, size_t n)
 {
 	memcpy(code + RETURNS - before, bytes, n);
 }
 
-/* `movabs $pc,%rax; mov %rax,(%r13)`, and the call */
+/* Writes `movabs $pc,%rax; mov %rax,(%r13)`, and the call. */
 static void put_store(size_t before)
 {
 	uint64_t pc = get(cfp);
@@ -54,7 +54,7 @@ static void put_store(size_t before)
 	put_code(2, "\xff\xd0", 2);
 }
 
-/* An instruction of this opcode with this target: `call` is 0xe8, `jmp` 0xe9. */
+/* Writes an instruction of @opcode with @target: `call` is 0xe8, `jmp` 0xe9. */
 static void put_branch(size_t before, uint8_t opcode, uint64_t target)
 {
 	int32_t relative = target - (CODE_START + RETURNS - before + 5);
@@ -119,7 +119,7 @@ static void test_natives(void)
 	ok(has_line(), "%s: no compiled code in this process", version);
 }
 
-/* Native frames from an earlier sample are not in this one's words. */
+/* The words of a sample do not contain native frames that were cached from an earlier sample. */
 static void test_kept(void)
 {
 	struct scratch *scratch = scratch__get();
@@ -145,7 +145,7 @@ static void test_c_frame(void)
 	   "%s: the caller of a C method has its line", version);
 }
 
-/* Between the store and the call. */
+/* The interrupted pc is between the store and the call. */
 static void test_between(void)
 {
 	static const struct {
@@ -175,7 +175,7 @@ static void test_between(void)
 	ok(has_line(), "%s: the call itself is of that form", version);
 }
 
-/* A pc below 4 GiB is stored by shorter instructions. */
+/* Shorter instructions store a pc below 4 GiB. */
 static void test_low(void)
 {
 	struct zjit_call call = { .record = 0x12345678 };

@@ -10,9 +10,9 @@
 
 static uint8_t code[4096];
 
-static size_t nth;	      /* of versions_made_up */
+static size_t nth;	      /* index in versions_made_up */
 static uint64_t entry_at;     /* address of rb_zjit_entry */
-static uint64_t native, slot; /* the native stack, and the next word of it for a record */
+static uint64_t native, slot; /* the native stack, and the next word in it for a record */
 
 static void reset_zjit(uint64_t entry)
 {
@@ -30,8 +30,8 @@ static void reset_zjit(uint64_t entry)
 	host__add_range(ZJIT_CODE, code, sizeof(code));
 }
 
-/* The innermost frame becomes one of compiled code, at the instruction before @index. Its pc and
- * iseq are those of "stale". */
+/* Makes the innermost frame one of compiled code, at the instruction before @index. Its pc and iseq
+ * are those of "stale". */
 static void compile(int index)
 {
 	uint64_t iseq = get(cfp + 16), record = make(32), stale = make_iseq("stale");
@@ -118,10 +118,10 @@ static void test_unreadable(void)
 	ok(loses(COUNT_WALK_CODE, 1, "|;main;?", 0), "%s: a record that is not there yet", version);
 }
 
-#define RETURNS 2048 /* in the code */
+#define RETURNS 2048 /* offset of a return address in the code */
 
-/* Compiled code has called a C function: what lies in front of the call, up to @n bytes before it.
- */
+/* Makes compiled code call a C function. The store of the record begins @n bytes before the return
+ * address. */
 static void call_behind(size_t n)
 {
 	uint64_t at = record();
@@ -143,7 +143,7 @@ static uint32_t index_shown(void)
 	return FRAME_KEY_INDEX(sample__key(0));
 }
 
-/* A call (`call rel32`) at this byte, of what lies so far away. */
+/* Writes a call (`call rel32`) of @target at byte @at. */
 static void put_call(size_t at, uint64_t target)
 {
 	int32_t relative = target - (ZJIT_CODE + at + 5);
@@ -152,7 +152,7 @@ static void put_call(size_t at, uint64_t target)
 	memcpy(code + at + 1, &relative, sizeof(relative));
 }
 
-/* Compiled code stores where it is before some calls only. */
+/* Compiled code stores its position only before some calls. */
 static void test_line(void)
 {
 	reset_zjit(ZJIT_CODE);
@@ -211,7 +211,7 @@ static void test_leaf_call(void)
 	       version);
 }
 
-/* 4.0 has ZJIT, and its frames have their iseq themselves. */
+/* 4.0 has ZJIT, but its frames have their own iseq. */
 static void test_before(void)
 {
 	reset_zjit(ZJIT_CODE);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The kernel's limit of samples: the highest frequency that it allows, and the time in which it has
- * stopped clock events. The events are pipes that hold what the kernel returns for them. */
+/* The kernel's limit of samples: the highest frequency that it allows, and the time in which it
+ * stopped clock events. The events are pipes that contain the values that the kernel returns for
+ * them. */
 #include "core/kernel/sample_rate.h"
 
 #include <unistd.h>
@@ -10,8 +11,8 @@
 
 #define MS 1000000ULL
 
-/* Counts samples as the kernel does, over ticks of all alignments: more than these in one tick stop
- * the event. */
+/* Returns the highest number of samples in one tick, counted as the kernel does over ticks of all
+ * alignments. More than that in one tick stop the event. */
 static uint64_t most_in_a_tick(uint32_t hz, uint64_t tick_ns)
 {
 	double period = 1e9 / hz * 0.925, first, most = 0, n;

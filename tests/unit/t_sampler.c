@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The sampler around the unwinder: mappings, tables that make no sense, interrupted kernel code,
- * stack copies, PID namespaces. */
+/* The sampler around the unwinder: mappings, invalid tables, interrupted kernel code, stack copies,
+ * PID namespaces. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
@@ -12,7 +12,7 @@ static uint32_t any(void)
 {
 	static uint64_t seed = 1;
 
-	seed = seed * 6364136223846793005 + 1442695040888963407; /* Knuth's MMIX */
+	seed = seed * 6364136223846793005 + 1442695040888963407; /* generator of Knuth's MMIX */
 	return seed >> 32;
 }
 
@@ -81,9 +81,9 @@ static void test_mappings(void)
 	proc->space = SPACE;
 }
 
-#define MANY_RULES 100000 /* more than 16 bits hold */
+#define MANY_RULES 100000 /* more than 16 bits can hold */
 
-/* A page with a row at each of its bytes, as far as its first ones are. */
+/* A page with a row at each of its bytes, up to the limit of its first rows. */
 static void test_row_search(void)
 {
 	uint32_t words[4 + UNWIND_PAGE_BYTES] = { 0 }, base = CHUNK_WORDS - 100;
@@ -138,7 +138,7 @@ static void make_rules(void)
 	set_rules(rules);
 }
 
-/* Words of the table, or the table's place, are nonsense. */
+/* Makes words of the table, or the table's place, invalid. */
 static void break_table(void)
 {
 	struct mapping_rec *rec = &sampler__mappings()->lists[0].mappings[0];
@@ -207,7 +207,7 @@ static void test_hostile(void)
 		   seen[reasons[i]]);
 }
 
-/* All pages of the first level, all rules: nonsense in all of two chunks. */
+/* Random words in all pages of the first level and all rules, in two whole chunks. */
 static void test_random_words(void)
 {
 	uint32_t *words = malloc(2 * sizeof(struct chunk));
@@ -234,7 +234,7 @@ static void test_random_words(void)
 	is_int(bad, 0, "random words in all of the table arena");
 }
 
-/* --- modes, and where the interrupt came from --- */
+/* --- modes, and the interrupted context --- */
 
 static void test_modes(void)
 {
@@ -296,7 +296,8 @@ static void test_copies_are_limited(void)
 	is_int(host.n_stacks, AUTO_COPIES_MAX + 1, "one more later");
 }
 
-/* Those of stacks that are cut as user space is late go before those that are without rules. */
+/* Copies of stacks that are cut only because user space is late have a lower priority than copies
+ * of stacks without rules. */
 static void test_copies_at_the_start(void)
 {
 	uint32_t tgid = TGID;
@@ -326,7 +327,7 @@ static void run_with(uint16_t interrupted, uint16_t entered_from)
 	on_sample(&ctx);
 }
 
-/* An exec that user space has not heard of, and has overwritten what was noted of it. */
+/* An exec that is not reported to user space yet overwrites the data on the process. */
 static void test_other_memory(void)
 {
 	const struct rec_sample *sample = &host.sample.head;

@@ -11,8 +11,8 @@
 
 #define FRAMES_MAX 32
 
-/* Stacks as drawn, innermost first: "strcmp@100 eval@200" are native frames with their CFA, "f@150"
- * a runtime's frame with its stack address; without one it is not known, "@/": it is on another
+/* Stacks as text, innermost first. "strcmp@100 eval@200" are native frames with their CFA. "f@150"
+ * is a runtime's frame with its stack address, which is unknown without '@'; "@/": on another
  * stack. Sections are separated by "|". */
 struct drawing {
 	char text[512];
@@ -127,7 +127,7 @@ static void test_cases(void)
 	}
 }
 
-/* A fixed sequence: Numerical Recipes' linear congruential generator. */
+/* Returns a number of a fixed sequence (linear congruential generator of Numerical Recipes). */
 static uint32_t random_below(uint32_t n)
 {
 	static uint32_t state = 1;
@@ -143,7 +143,7 @@ static uint64_t random_address(void)
 	return what == 0 ? 0 : what == 1 ? RUNTIME_APART : 1 + random_below(2000);
 }
 
-/* Whatever the stacks are: each frame is there once, with its runtime, in its section's order. */
+/* Returns true if each frame is in the result once, with its runtime, in its section's order. */
 static bool is_whole(const struct section *list, size_t n)
 {
 	size_t next[SECTIONS_MAX] = { 0 }, all = 0;

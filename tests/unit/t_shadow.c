@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Shadow stacks against the stack that a made-up program really has: calls, returns, exceptions
+/* Shadow stacks, compared with the actual stack of a made-up program: calls, returns, exceptions
  * and lost returns at random, samples anywhere. */
 #include <signal.h>
 #include <sys/uio.h>
@@ -11,12 +11,12 @@
 #define DEPTH_MAX 1400
 #define TOP	  0x7fff00000000ULL
 
-/* What the program has called and not left. */
+/* An active call of the program. */
 struct frame {
 	uint64_t anchor;
 	uint64_t match;
 	uint32_t code;
-	uint32_t gap; /* bytes below the anchor where the deepest callee that is dead may lie */
+	uint32_t gap; /* bytes below the anchor in which the deepest dead callee may lie */
 };
 
 static struct frame frames[DEPTH_MAX];
@@ -43,7 +43,7 @@ static uint32_t sum(const struct shadow *of)
 	return of->depth + of->overflow;
 }
 
-/* Does the shadow stack say the truth? */
+/* Returns true if the shadow stack equals the program's stack. */
 static bool is_true(void)
 {
 	for (uint32_t i = 0; i < min_of(depth, (uint32_t)SHADOW_DEPTH_MAX); i++) {
@@ -91,7 +91,8 @@ static void push(uint64_t anchor, uint64_t match, uint64_t parent, uint32_t flag
 
 /* --- USDT: several frames may share an anchor, few names --- */
 
-/* Calls from the innermost frame, above whatever died below it. False: no room left there. */
+/* Calls a function from the innermost frame, above the dead frames below it. Returns false if there
+ * is no room. */
 static bool call_plain(void)
 {
 	struct frame *top = depth ? &frames[depth - 1] : NULL;
@@ -105,7 +106,7 @@ static bool call_plain(void)
 	return true;
 }
 
-/* Leaves frames without a return being seen, down to one whose anchor they do not share. */
+/* Leaves frames without visible returns, down to one with another anchor. */
 static void throw(void)
 {
 	uint32_t n = 1 + any_below(5);
@@ -129,7 +130,7 @@ static void return_plain(void)
 	shadow__pop(shadow, frame->anchor, frame->match);
 }
 
-/* `up`: how many calls there are for one that ends. */
+/* Runs random steps. @up is the number of calls for each return. */
 static void test_plain(const char *what, uint32_t up, bool lost, uint32_t limit)
 {
 	int bad = 0, bad_samples = 0;
@@ -154,7 +155,7 @@ static void test_plain(const char *what, uint32_t up, bool lost, uint32_t limit)
 	is_int(bad_samples, 0, "%s: samples", what);
 }
 
-/* --- a frame per loop, callers known: anything may be lost, anywhere --- */
+/* --- a frame per loop, with given callers: any event may be lost, anywhere --- */
 
 static void test_own(void)
 {
@@ -168,7 +169,7 @@ static void test_own(void)
 		if (depth < 200 && what < 4) {
 			push(anchor - 16 * (1 + any_below(64)), ++last_match,
 			     depth ? frames[depth - 1].match : 0, ENTRY_OWN_ANCHOR);
-		} else if (depth > 1 && what == 4) { /* the next event tells */
+		} else if (depth > 1 && what == 4) { /* the next event shows it */
 			depth -= 1 + any_below(min_of(depth - 1, 4u));
 			n_lost++;
 			bad_samples += depth && !sample_is_true(frames[depth - 1].anchor);
@@ -235,7 +236,7 @@ static void test_signal_stack(void)
 	ok(!shadow__find(owner(1000)) && !shadow->owner, "both are freed when the thread ends");
 }
 
-/* Calls that two runtimes tell of do not end each other, whatever their addresses. */
+/* Calls that two runtimes report do not end each other, at any addresses. */
 static void test_runtimes(void)
 {
 	const struct rec_sample *sample = &host.sample.head;
@@ -263,7 +264,7 @@ static void test_runtimes(void)
 	ok(!of_python->owner && !of_ruby->owner, "both are freed when the thread ends");
 }
 
-/* The n-th thread from 1000 on whose stack begins at the same slot. */
+/* Returns thread @n of those from 1000 on whose stack begins at the same slot. */
 static uint32_t neighbour(int n)
 {
 	uint32_t tid = 1000, home = SHADOW_HOME(owner(tid)) % SHADOWS;
@@ -332,7 +333,7 @@ static void run_stepped(void)
 	_exit(0);
 }
 
-/* Each entry in use is consistent in itself, and in its place. */
+/* Returns true if each entry in use is consistent in itself, and with its place. */
 static bool is_whole(const struct shadow *seen)
 {
 	for (uint32_t i = 0; i < seen->depth && i < 8; i++) {
@@ -382,7 +383,7 @@ static void test_interrupted(void)
 
 #define PATHS 64
 
-/* Node of the path of `n` frames, made anew from the parents of nodes. */
+/* Returns the statistics of @node. */
 static const struct call_stat *stat_of(uint32_t node)
 {
 	return bpf_map_lookup_elem(&call_stats, &node);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* How far the interpreter loop's frame is from a probe's site: told from the file, against what a
- * program measures that was built from the same source. */
+/* Distance from the interpreter loop's frame to a probe's site: computed from the file, and
+ * compared with the measurement of a program that was built from the same source. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
-/* site <- step <- core <- loop; `core` may be called for other reasons, too. */
+/* site <- step <- core <- loop; `core` also has other callers. */
 static const char source[] =
 	"#include <stdio.h>\n"
 	"#define F __attribute__((noipa))\n"

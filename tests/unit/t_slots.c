@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Scratch memory is claimed: ticks that interrupt programs of uprobes and tracepoints, and tasks
- * that alternate on one CPU within programs of uprobes, at every place where that can happen. */
+/* Scratch memory is claimed. Ticks interrupt programs of uprobes and tracepoints, and tasks
+ * alternate on one CPU within programs of uprobes, at every place where that is possible. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
 #include "tests/unit/made_up.h"
 
-#define TASKS  6
-#define FRAMES 6
-#define FRAME_BYTES                                                                   \
-	1024 /* more than is read at once: each frame is a place to be interrupted at \
-	      */
+#define TASKS	     6
+#define FRAMES	     6
+#define FRAME_BYTES  1024 /* more than one read returns: each frame can be interrupted */
 #define TASK_WORDS   (STACK_WORDS / 8)
 #define FIRST_UPROBE 4
 #define UPROBE_SLOTS 4
@@ -33,7 +31,7 @@ static uint64_t base_of(int task)
 	return STACK + 0x100000ULL * task;
 }
 
-/* Each task's frames are those of other code, on a stack of its own. */
+/* Gives each task frames of other code, on a stack of its own. */
 static void set_tasks(void)
 {
 	struct unwind_rule rules[CODE_PAGES];
@@ -57,7 +55,8 @@ static void set_tasks(void)
 
 enum type { TICK, TRACEPOINT, UPROBE };
 
-/* One occurrence in the task, on the only CPU. What ran before goes on afterwards. */
+/* Triggers one occurrence in the task, on the only CPU. The interrupted program continues
+ * afterwards. */
 static void trigger(enum type type, int task)
 {
 	static const uint32_t first[] = { 0, 1, FIRST_UPROBE };
@@ -119,9 +118,9 @@ static int count_owned(void)
 	return n;
 }
 
-/* --- what runs in the middle --- */
+/* --- interrupting programs --- */
 
-static int reads_left; /* until it happens */
+static int reads_left; /* number of reads before the interrupt */
 static void (*what)(void);
 
 static void when(void)
@@ -209,7 +208,7 @@ static void test_tasks_alternate(void)
 	is_int(count_owned(), 0, "and no slot stays behind");
 }
 
-/* All slots of uprobes are taken: ticks have theirs still. */
+/* All slots of uprobes are claimed; ticks still have their own. */
 static void test_tick_while_full(void)
 {
 	uint32_t zero = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which files get into a page by --source, and how much of them. */
+/* Files that --source adds to a page, and the number of their lines. */
 #include "core/cli/source_text.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void add(struct profile *profile, const char *name, uint32_t line, uint64
 		printf("Bail out! out of memory\n");
 }
 
-/* "NAME:FIRST:LINES" of each. */
+/* Returns "NAME:FIRST:LINES" of each file. */
 static const char *read_all(const struct profile *profile)
 {
 	static char text[1000];
@@ -42,7 +42,7 @@ static const char *read_all(const struct profile *profile)
 	return text;
 }
 
-/* Is the text of @name, in a process that began at @begun_s, said to be younger? */
+/* Returns whether the text of @name is marked as younger than a process that began at @begun_s. */
 static int is_younger(const char *name, double begun_s)
 {
 	struct profile *profile = profile__new();

@@ -8,7 +8,7 @@
 #define DEPTH	40
 #define APART	12345
 #define SAMPLES 200000
-#define THREADS 700 /* more than there is room for */
+#define THREADS 700 /* more than the cache has room for */
 
 static uint64_t seed = 1;
 
@@ -18,8 +18,8 @@ static uint32_t random_below(uint32_t n)
 	return (seed >> 33) % n;
 }
 
-/* What the recorder does without a cache: a node is its parent, its frame and its offset; code that
- * no file backs (odd frames here) has another frame with each version. */
+/* The recorder's result without a cache. A node is its parent, its frame and its offset. Code
+ * without a file (odd frames here) has another frame with each version. */
 static struct intern nodes;
 static uint32_t n_nodes;
 
@@ -71,7 +71,7 @@ static uint32_t by_looking_up(const struct cached_basis *basis, const struct cac
 	return node;
 }
 
-/* Stacks that change at any depth, on bases that change now and then. */
+/* Stacks that change at any depth, on bases that change occasionally. */
 static void test_random(void)
 {
 	static struct cached_pair stacks[THREADS][DEPTH]; /* outermost first */
@@ -101,7 +101,7 @@ static void test_random(void)
 							      random_below(2) * APART };
 		for (j = 0; j < depths[t]; j++)
 			pairs[j] = stacks[t][depths[t] - 1 - j];
-		for (j = 0; j < depths[t]; j++) /* stacks at other addresses are equal */
+		for (j = 0; j < depths[t]; j++) /* stacks at different addresses are equal */
 			if (!pairs[j].address && pairs[j].first % 4)
 				pairs[j].address = base - 8 * pairs[j].first;
 		frames += depths[t];

@@ -6,7 +6,7 @@
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
-/* Inlines three deep, a C++ lambda, a cold part, aliases and assembly without sizes. */
+/* Three levels of inlining, a C++ lambda, a cold part, aliases and assembly without sizes. */
 static const char source[] =
 	"#include <cstdlib>\n"
 	"#include <cstdio>\n"
@@ -85,7 +85,7 @@ static void image_close(struct image *image)
 	elf_file__free(image->file);
 }
 
-/* The function that owns the code, or NULL. */
+/* Returns the function that owns the code, or NULL. */
 static const char *owner_at(struct image *image, uint64_t vaddr)
 {
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
@@ -94,7 +94,8 @@ static const char *owner_at(struct image *image, uint64_t vaddr)
 	return n > 0 ? frames[n - 1].function : NULL;
 }
 
-/* As our demangler has it: no parameters, and no suffixes of parts and clones. */
+/* Converts a name to the form of braid's demangler: no parameters, and no suffixes of parts and
+ * clones. */
 static void normalize(char *name)
 {
 	char *clone = strstr(name, " [clone ");
@@ -108,8 +109,8 @@ static void normalize(char *name)
 	name[strcspn(name, ".")] = '\0';
 }
 
-/* Oracle: nm of the file that still has all symbols. First and last byte of every function that has
- * its address for itself; `nm_flags` picks which ones. */
+/* Compares the first and last byte of every function that has its address alone. Oracle: nm of the
+ * file with all symbols; @nm_flags selects them. */
 static void test_against_nm(const char *name, const char *full, const char *nm_flags)
 {
 	struct image image = image_open(name);
@@ -144,7 +145,8 @@ static void test_against_nm(const char *name, const char *full, const char *nm_f
 	image_close(&image);
 }
 
-/* Takes one address's block of addr2line off the pipe and compares. `line` holds the look-ahead. */
+/* Reads the block of one address from addr2line's pipe and compares it. @line contains the line
+ * that was read ahead. */
 static bool same_frames(FILE *pipe, char *line, size_t size, const struct symbol_frame *got, int n)
 {
 	char function[512], *colon;
@@ -171,8 +173,9 @@ static bool same_frames(FILE *pipe, char *line, size_t size, const struct symbol
 	return same && i == n;
 }
 
-/* Oracle: addr2line -i -f -C, at the second byte of each instruction of the functions of interest.
- * These have linkage names: without one, binutils 2.40 puts the name of the enclosing symbol. */
+/* Compares the second byte of each instruction of the functions of interest. Oracle: addr2line -i
+ * -f -C. These functions have linkage names: without one, binutils 2.40 prints the name of the
+ * enclosing symbol. */
 static void test_against_addr2line(const char *name, const char *full)
 {
 	struct image image = image_open(name);
@@ -275,8 +278,8 @@ static void test_plt(const char *name)
 	image_close(&image);
 }
 
-/* Assembly without sizes, as musl's: a file that has lost its table says nothing of the functions
- * between those that it exports. Oracle: the file that has not. */
+/* Assembly without sizes, as musl's. A file that lost its table proves nothing about the functions
+ * between its exported ones. Oracle: the file with its table. */
 static void test_unsized(void)
 {
 	struct image full, bare;
@@ -323,7 +326,7 @@ static void test_replaced(void)
 	image_close(&image);
 }
 
-/* Debug file below a root, by build-id. */
+/* A debug file below a root, by build-id. */
 static void test_root(void)
 {
 	struct symbols *symbols = NULL;
@@ -380,7 +383,7 @@ static void test_hostile(void)
 		memcpy(bad, good, len);
 		for (int flip = 0; flip < 1 << (i % 8); flip++) {
 			random = random * 1664525 + 1013904223;
-			/* Every third variant aims at the header. */
+			/* Every third variant changes the header. */
 			bad[(random >> 8) % (i % 3 ? len : 1024)] ^= 1 << (random >> 5) % 8;
 		}
 		resolve_all(bad, len, &opened, &named);
@@ -399,7 +402,7 @@ static void build(void)
 	workdir__run("g++ -O2 -pie -fpie -rdynamic a.cc -o dynamic && strip dynamic");
 	workdir__run("g++ -O2 -pie -fpie -fcf-protection -Wl,-z,ibtplt a.cc -o ibt");
 	workdir__run("strip -o stripped pie");
-	/* By link and checksum: this one has no build-id. */
+	/* By link and checksum: this file has no build-id. */
 	workdir__run("mkdir .debug && objcopy --only-keep-debug nopie .debug/nopie.debug && "
 		     "strip -o linked nopie && "
 		     "objcopy --add-gnu-debuglink=.debug/nopie.debug linked");
@@ -419,7 +422,7 @@ static void test_minidebug(void)
 	test_against_nm("minidebug", "pie", "");
 }
 
-/* What the innermost of two inlined frames is called; "" where there is no such frame. */
+/* Checks the name of the innermost of two inlined frames; "": no such frame. */
 static void check_shared(const char *want, const char *what)
 {
 	struct image image = image_open("shares.so");
@@ -432,8 +435,8 @@ static void check_shared(const char *want, const char *what)
 	image_close(&image);
 }
 
-/* Debug information that lies partly in another file, as dwz makes it: the names are read from
- * there. What the link leads to may be anything. */
+/* Debug information that is partly in another file, as dwz makes it: the names are read from there.
+ * The link may lead to any file. */
 static void test_shared(void)
 {
 	workdir__write(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Places of unwind tables, in the kernel half built for this process. */
+/* Places of unwind tables, in the kernel half built for the test process. */
 #include "core/kernel/table_arena.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 static struct table_arena *arena;
 
-/* A table of so many words, each of them `value`; where it is. */
+/* Adds a table of @n words with the value @value. Returns its place. */
 static uint32_t add(uint32_t n, uint32_t value, uint64_t now_ns)
 {
 	struct unwind_table table = { .words = calloc(n, sizeof(uint32_t)), .n_words = n };
@@ -63,7 +63,7 @@ static void test_places(void)
 	is_int(add(8, 8, 30 * SECOND) % UNWIND_RULE_WORDS, 0, "whatever came before");
 }
 
-/* As many as come and go: the memory is that of those that are there. */
+/* Adds and removes tables. The memory depends only on the present ones. */
 static void test_flat(void)
 {
 	size_t before = table_arena__bytes(arena);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The kernel half finds the row of a table by a binary search, in one chunk or in two. Here a table
- * lies at each place around a chunk's end, and each address is looked up. A linear search is the
+/* The kernel half finds the row of a table by a binary search, in one chunk or in two. The test
+ * puts a table at each place around a chunk's end and looks up each address. A linear search is the
  * oracle. */
 #include "core/base/util.h"
 #include "tests/tap.h"
@@ -10,7 +10,7 @@
 #define PAGES 4
 #define BASE  (CHUNK_WORDS - 100)
 
-/* Where rows begin, and their rules. Page 1 has none of its own, page 2 begins with a row. */
+/* Starts of rows, and their rules. Page 1 has no row of its own, page 2 begins with a row. */
 static const struct {
 	uint32_t at, rule;
 } rows[] = { { 3, 2 },	 { 4, 3 },   { 80, 4 },	 { 81, 0 },  { 200, 5 }, { 255, 6 },
@@ -60,7 +60,7 @@ static uint32_t wrong_at(uint32_t base)
 	for (uint32_t at = 0; at < PAGES * UNWIND_PAGE_BYTES; at++) {
 		int found = rule__find(&u, base, base + ROWS_AT, at);
 
-		/* At a page's end, the first row of any later page may be taken for the next. */
+		/* At a page's end, the first row of any later page may count as the next. */
 		if (found != rule_at(at) ||
 		    (begins_at(at + 1) ? !u.row_begins
 				       : u.row_begins && (at + 1) % UNWIND_PAGE_BYTES))

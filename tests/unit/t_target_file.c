@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a target can put where braid looks for a file: links out of its root, pipes, devices, files
- * of the kernel, and a file system that does not answer. */
+/* Files that a target can put where braid reads: links out of its root, pipes, devices, files of
+ * the kernel, and a file system that does not answer. */
 #include "core/files/target_file.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 static int root;
 
-/* 0 and the file's beginning, or the error. */
+/* Returns 0 and the beginning of the file, or the error. */
 static int read_below(int below, const char *path, bool follow, char *ret, size_t size)
 {
 	struct target_file file;
@@ -117,7 +117,7 @@ static void test_facts(void)
 
 /* --- the helper --- */
 
-/* The newest child that is called so, as the one before it may not be reaped yet; 0: none. */
+/* Returns the newest child of that name, as the previous one may not be reaped yet; 0: no child. */
 static int helper_pid(void)
 {
 	char line[64] = "";
@@ -129,7 +129,7 @@ static int helper_pid(void)
 	return atoi(line);
 }
 
-/* Kills the helper when its question has been asked: while the caller waits for the answer. */
+/* Kills the helper after it received a request, while the caller waits for the answer. */
 static void kill_while_asked(int pid)
 {
 	char path[32], text[16] = "";
@@ -161,7 +161,7 @@ static void test_killed_while_asked(void)
 	ok(helper_pid() > 0 && helper_pid() != pid, "which is there now");
 }
 
-/* A helper that has no CPU for two seconds, as on a loaded machine. */
+/* A helper that gets no CPU for two seconds, as on a loaded machine. */
 static void test_stopped(void)
 {
 	int pid = helper_pid();
@@ -237,7 +237,7 @@ static bool start(struct server *server)
 	return say(server, NULL);
 }
 
-/* Terminated, as any program that has a session: the signal is blocked, and taken later. */
+/* Sends SIGTERM, as to any program with a session: the signal is blocked, and read later. */
 static void test_signal(struct server *server)
 {
 	struct signalfd_siginfo info;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A process and its core file: both views give the same answers. */
+/* A process and its core file: both views give the same data. */
 #include "core/target/target_view.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define ID 0x6272616964ULL
 
-static uint64_t word = 1; /* in memory that a core file has itself */
+static uint64_t word = 1; /* in memory that the core file itself contains */
 
 static void *wait_there(void *ignored)
 {
@@ -26,7 +26,7 @@ static void *wait_there(void *ignored)
 	return ignored;
 }
 
-/* A process with three threads, which waits. */
+/* Starts a process with three threads, which waits. */
 static pid_t start(void)
 {
 	int ready[2];
@@ -59,7 +59,7 @@ struct answers {
 	uint32_t *tids;
 	size_t n_tids;
 	uint64_t word;
-	uint64_t inode; /* of the program, as the process's root has it */
+	uint64_t inode; /* inode of the program below the process's root */
 	bool has_argument;
 };
 
@@ -89,8 +89,9 @@ static void done(struct answers *answers)
 	free(answers->tids);
 }
 
-/* A core file names neither device nor inode, and no permissions of what it leaves out. gcore
- * takes the headers of such files for code. So each live mapping is looked up by its address. */
+/* Compares the mappings. A core file has no device and inode, and no permissions of mappings that
+ * it leaves out. gcore treats the headers of such files as code. So each live mapping is looked up
+ * by its address. */
 static void compare_mappings(const struct procfs_mappings *live, const struct procfs_mappings *core)
 {
 	size_t n = 0;
@@ -130,7 +131,7 @@ static void compare(const struct answers *live, const struct answers *core)
 	is_int(core->inode, live->inode, "the same file");
 }
 
-/* Of other processes a core file knows nothing, whatever lives under their ids. */
+/* A core file has no data on other processes, whether or not a process has the ID. */
 static void test_others(uint32_t pid, const struct answers *core)
 {
 	struct procfs_mappings mappings;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Where threads have their own data, as these themselves say: of programs for the machine's own
- * glibc and musl, dynamic and static, with one thread and several, and of made-up ones of an older
- * musl. */
+/* Addresses of the threads' own data, compared with the threads' report. Covers programs for the
+ * machine's own glibc and musl, dynamic and static, with one thread and several, and made-up ones
+ * of an older musl. */
 #include "core/target/thread_base.h"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static const char program[] =
 	"    stay(NULL);\n"
 	"}\n";
 
-/* Where it waits, once it does; 0: it does not. */
+/* Waits until the thread waits. Returns its stack pointer then; 0: it does not wait. */
 static uint64_t find_sp(uint32_t pid, uint32_t tid, uint32_t *ret_inner)
 {
 	struct thread_now now;
@@ -55,7 +55,8 @@ static uint64_t find_sp(uint32_t pid, uint32_t tid, uint32_t *ret_inner)
 	return 0;
 }
 
-/* How many of the `n` threads, whose ids and places are read from `said`, are found to be there. */
+/* Returns the number of @n threads that are found at their place. Their IDs and places are read
+ * from @said. */
 static int count_found(uint32_t pid, FILE *said, int n)
 {
 	struct {
@@ -136,9 +137,9 @@ static void test_program(const char *compile)
 	}
 }
 
-/* --- made up: musl 1.1.22 to 1.2.1, whose ids have another canary before them --- */
+/* --- made-up: musl 1.1.22 to 1.2.1, which has another canary in front of the IDs --- */
 
-#define WORDS	   512 /* of a page */
+#define WORDS	   512 /* number of words of a page */
 #define FIRST	   5
 #define SECOND	   101
 #define THIRD	   300
@@ -209,8 +210,8 @@ static void test_made_up(void)
 
 #define NAMES 26
 
-/* Names of files that read like lines of the list of mappings, from wherever a reader that cuts
- * lines would go on. */
+/* Names of files that resemble lines of the list of mappings, from each point where a reader that
+ * cuts lines could continue. */
 static void test_hostile_names(void)
 {
 	static const char line[] = "10000-20000 rw-p 0 00:00 0";

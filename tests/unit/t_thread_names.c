@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Names of threads that a search finds: when it is asked, and what it said last. */
+/* Names of threads from a search: the times of searches, and the last result. */
 #include "runtimes/common/thread_names.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define SPACE 1
 
-/* What the program calls its threads now; NULL: there is no such thread. */
+/* The program's present names of its threads; NULL: no such thread. */
 static const char *called[3];
 static int searches;
 
@@ -38,7 +38,7 @@ static const char *ask(struct thread_names *names, uint32_t tid, const char *ker
 	return name;
 }
 
-/* Until no search is allowed. */
+/* Requests names until no search is allowed. */
 static void exhaust(struct thread_names *names, uint32_t tid)
 {
 	char kernel[16] = "";
@@ -69,7 +69,7 @@ int main(void)
 	exhaust(names, 1);
 	called[0] = "late";
 	called[1] = "late, too";
-	ask(names, 1, "new"); /* which is too early, or was not: who is slow may search */
+	ask(names, 1, "new"); /* may be too early or not: a slow machine may search */
 	before = searches;
 	is_str(ask(names, 1, NULL), "late", "at the end the last name is found");
 	is_str(ask(names, 2, NULL), "late, too", "of each thread");

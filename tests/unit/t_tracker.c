@@ -20,7 +20,7 @@ static struct mapped mapped[] = { { .start = 0x1000, .end = 0x3000 },
 
 static const struct {
 	uint64_t address;
-	int at; /* -1: nowhere */
+	int at; /* -1: not found */
 } cases[] = { { 0, -1 },     { 0xfff, -1 }, { 0x1000, 0 },  { 0x2fff, 0 },
 	      { 0x3000, 1 }, { 0x3fff, 1 }, { 0x4000, -1 }, { 0x7fff, -1 },
 	      { 0x8000, 2 }, { 0x8fff, 2 }, { 0x9000, -1 }, { UINT64_MAX, -1 } };
@@ -39,9 +39,9 @@ static void test_find(void)
 	ok(!process__find(&process, 0x1000), "nothing mapped");
 }
 
-#define NOBODY 0x7ffffff0 /* no PID is so high: there is nothing to be read of it */
+#define NOBODY 0x7ffffff0 /* above the highest PID: no such process */
 
-/* Another program is another row of the recording, and nothing of the one before is its own. */
+/* An exec makes another row of the recording, which shares no data with the previous program. */
 static void test_exec(void)
 {
 	static const struct runtime *const none[] = { NULL };
@@ -119,8 +119,7 @@ static void test_states(void)
 		ok(is_refused(process, state), "GONE to %d: refused", state);
 }
 
-/* A record of an exec that comes late finds a process that was found to have ended by other means.
- */
+/* A late record of an exec finds a process that was already marked as ended. */
 static void test_late_exec(void)
 {
 	static const struct runtime *const none[] = { NULL };

@@ -10,8 +10,7 @@
 #include "probes/attach.h"
 #include "tests/tap.h"
 
-/* How the kernel runs a probed instruction, and whether braid's own sites are what they are named
- * for. */
+/* The kernel's way to run a probed instruction, and the instructions at braid's own sites. */
 
 static const struct {
 	const char *name;
@@ -43,7 +42,7 @@ static enum trap_kind kind_of(void (*site)(uintptr_t, uintptr_t, uintptr_t))
 	return trap__kind(code, sizeof(code), false);
 }
 
-/* An endbr64 with a push behind it, which is what is probed. */
+/* The probed instruction is an endbr64 followed by a push. */
 static void test_marker(void)
 {
 	const char *output = getenv("OUTPUT");

@@ -27,7 +27,7 @@ static void test_torn_mappings(void)
 	   "then a pc is unmapped, and who calls new code comes from the same list");
 }
 
-/* From the end of a mapping on, until user space has published the new list. */
+/* From the end of a mapping until user space publishes the new list. */
 static void test_ended_mappings(void)
 {
 	struct mappings_rec *rec = sampler__mappings();
@@ -61,8 +61,8 @@ static void test_ended_mappings(void)
 	rec->ended = rec->ended_read = 0;
 }
 
-/* Of the whole sample: it ends where the first mapping is not known, is counted, and user space is
- * asked to read the mappings. */
+/* A whole sample ends at the first unknown mapping and is counted, and user space gets a request to
+ * read the mappings. */
 static void test_sample_of_ended(void)
 {
 	struct mappings_rec *rec = sampler__mappings();
@@ -123,7 +123,7 @@ static void test_unmapped_reports(void)
 	proc->program--;
 }
 
-/* Code of several files that are not known. */
+/* Code of several files whose mappings are unknown. */
 static void test_unmapped_files(void)
 {
 	struct scratch *scratch = scratch__get();

@@ -9,14 +9,14 @@
 #include "tests/cfi_fixture.h"
 #include "tests/tap.h"
 
-#define RACES 200 /* tables that each of two processes makes */
+#define RACES 200 /* number of tables that each of two processes makes */
 
 struct cache {
 	struct fixture fixture;
 	struct elf_file *file;
 	struct unwind_table built;
 	char dir[128];
-	char path[256]; /* of the one cache file */
+	char path[256]; /* path of the only cache file */
 	uint8_t *good;	/* its contents */
 	size_t n_good;
 };
@@ -39,14 +39,14 @@ static int load(const struct cache *cache)
 	int rc = unwind_cache__load(cache->dir, cache->file, &table);
 
 	if (!rc && !is_built(cache, &table))
-		rc = 1; /* taken, but another table */
+		rc = 1; /* accepted, but another table */
 	if (rc < 0 && table.words)
 		rc = 2;
 	unwind_table__done(&table);
 	return rc;
 }
 
-/* Through the front door: always the table. */
+/* Gets the table by the public function, which always succeeds. */
 static bool get(const struct cache *cache, const char *dir)
 {
 	struct unwind_table table = { 0 };
@@ -78,7 +78,7 @@ static size_t count_files(const struct cache *cache)
 
 	snprintf(pattern, sizeof(pattern), "%s/*", cache->dir);
 	glob(pattern, GLOB_PERIOD, NULL, &found);
-	n = found.gl_pathc; /* with . and .. */
+	n = found.gl_pathc; /* includes . and .. */
 	globfree(&found);
 	return n - 2;
 }
@@ -129,7 +129,7 @@ static void test_damaged(const struct cache *cache)
 	free(bytes);
 }
 
-/* Tables with a valid checksum that would lead a reader astray. */
+/* Tables with a valid checksum that would mislead a reader. */
 static void check_hostile(const struct cache *cache, uint32_t *word, uint32_t value,
 			  const struct unwind_table *table, const char *name)
 {
@@ -195,7 +195,7 @@ static void test_other_image(const struct cache *cache)
 	elf_file__free(other);
 }
 
-/* Programs that look like the one that the table was made of: build-id and size are the same. */
+/* Programs with the build-id and size of the program that the table was made from. */
 static void test_forged(const struct cache *cache)
 {
 	static const struct {
@@ -318,7 +318,7 @@ static void test_race(const struct cache *cache)
 	is_int(count_files(cache), 1, "and is the only one");
 }
 
-/* Files of 4,000 bytes, named by when they were used last. */
+/* Files of 4,000 bytes, named by their last use. */
 static void test_bounded(const struct cache *cache)
 {
 	ok(fixture__run(&cache->fixture, "cd cache && rm -f * && for n in 1 2 3 4; do "

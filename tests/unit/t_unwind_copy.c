@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Children of this program stop with a known stack, and say where their frames are. */
+/* Children of the test program stop with a fixed stack, and report the places of their frames. */
 #include <sys/mman.h>
 
 #include "tests/stopped.h"
 
 #define SIGNAL_STACK_SIZE (1 << 16)
 
-/* --- what the children do --- */
+/* --- code of the children --- */
 
 static struct marks {
-	uint64_t low; /* where the copy has to start; 0: at the stack pointer */
+	uint64_t low; /* required start of the copy; 0: the stack pointer */
 	unsigned int n;
 	uint64_t cfas[FRAMES_MAX]; /* outermost first */
 } * marks;			   /* shared with the child */
 
 #define MARK() (marks->cfas[marks->n++] = (uintptr_t)__builtin_dwarf_cfa())
 
-/* Work after the call, lest it becomes a jump. */
+/* Work after the call, so that the call does not become a jump. */
 #define KEEP_FRAME() __asm__ volatile("" ::: "memory")
 
 static __attribute__((noinline)) void stop_here(void)
@@ -120,7 +120,7 @@ static void run_signal_stack_above(void)
 	KEEP_FRAME();
 }
 
-/* --- children of this program --- */
+/* --- children of the test program --- */
 
 static pid_t start_child(void (*run)(void))
 {
@@ -151,7 +151,7 @@ static void stop_child(struct target *target)
 	waitpid(target->pid, NULL, 0);
 }
 
-/* True if every frame that the child marked has its CFA in `stack`, in order. */
+/* Returns true if every frame that the child marked has its CFA in @stack, in order. */
 static bool has_marks(const struct stack *stack)
 {
 	unsigned int left = marks->n;
@@ -201,7 +201,7 @@ static void test_children(void)
 	}
 }
 
-/* --- copies that are not as they should be --- */
+/* --- damaged copies --- */
 
 static void test_cut(struct target *target, const struct stack *full)
 {
@@ -258,7 +258,7 @@ static void test_unknown_code(struct target *target, const struct stack *full)
 	uint64_t cfa = full->frames[caller - 1].cfa;
 	static struct stack got;
 
-	/* Code without an image that has pushed rbp, and is at the same place as a real frame. */
+	/* Code without an image has pushed rbp, and is at the place of a real frame. */
 	target->input.regs[16] = 0x1000;
 	target->input.regs[UNWIND_REG_RSP] = target->input.regs[UNWIND_REG_RBP] = cfa - 16;
 	target__unwind(target, &got);
@@ -289,7 +289,7 @@ static void test_zero_return(struct target *target, const struct stack *full)
 	memcpy(target->stack + at, &saved, sizeof(saved));
 }
 
-/* As of a runtime, in whose code call frame information does not say where the stack is. */
+/* Code as of a runtime, whose call frame information does not give the place of the stack. */
 static void test_own_code(struct target *target, const struct stack *full)
 {
 	const int caller = 20;
@@ -331,7 +331,7 @@ static void test_garbage(struct target *target, const struct stack *full)
 	for (int i = 0; i < 20000; i++) {
 		uint64_t word = next_random(&state);
 
-		/* Numbers that are something here lead further than any do. */
+		/* Valid addresses lead the unwinder further than random ones. */
 		if (word & 1)
 			word = full->frames[word / 2 % full->n].ip + (word >> 40) % 64;
 		else if (word & 2)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The kernel half's unwinder in code that a runtime's compiler made: stacks as CRuby's YJIT has
- * them, with and without frame pointers, and as CPython's JIT has them, wherever its code is
- * interrupted. */
+/* The kernel half's unwinder in code from a runtime's compiler. Tests stacks of CRuby's YJIT, with
+ * and without frame pointers, and of CPython's JIT, at each interrupted place of its code. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
@@ -9,7 +8,7 @@
 
 #include "bpf/ruby_procs.bpf.h"
 
-/* What calls the compiled code: pages 1 and 2 of the code. */
+/* Caller of the compiled code: pages 1 and 2 of the code. */
 #define LOOP	   PC(1)
 #define LOOP_START (CODE + 0x100)
 #define LOOP_BYTES 0x200
@@ -17,9 +16,9 @@
 #define X     NATIVE_EXACT
 #define RBP_0 AT(200) /* the caller's registers */
 #define RBX_0 AT(100)
-#define VALUE 0x7f1234567008ULL /* something of Ruby's */
+#define VALUE 0x7f1234567008ULL /* a value of Ruby's */
 
-/* The loop needs rbx for its CFA, and its caller rbp. */
+/* The loop needs rbx for its CFA, and the loop's caller needs rbp. */
 static const struct unwind_rule rules[CODE_PAGES] = { END, RBX(16), RBX(16), RBP(16), END };
 
 static void reset_jit(void)
@@ -39,8 +38,9 @@ static void reset_jit(void)
 	stack[201] = PC(4);
 }
 
-/* The entry's first `n` pushes have been done, then some around a call. `pointers`: of frames.
- * Returns the word behind the return address. */
+/* Enters compiled code that has done the first @n pushes of its entry, then @more around a call.
+ * @pointers: the code has frame pointers. Returns the index of the word behind the return address.
+ */
 static int enter(int n, int more, bool pointers)
 {
 	static const uint64_t plain[] = { VALUE, VALUE, RBX_0 };
@@ -59,7 +59,7 @@ static int enter(int n, int more, bool pointers)
 	return at + 1;
 }
 
-/* The frames around the compiled one, which is the n-th. */
+/* Returns true if the callers of the compiled frame, which is frame @n, are right. */
 static bool has_callers(int n)
 {
 	return has_frame(n, LOOP + 1, AT(102)) && has_frame(n + 1, PC(3), AT(202)) &&
@@ -94,7 +94,7 @@ static void test_calls(bool pointers)
 	}
 }
 
-/* Called code without a table of its own: nothing but the stack pointer is left. */
+/* Called code without a table of its own: only the stack pointer remains. */
 static void test_called(void)
 {
 	static const struct unwind_rule lost[] = { RSP(16, .fp_words = UNWIND_WORDS_LOST,
@@ -115,7 +115,7 @@ static void test_called(void)
 	   "compiled code that called something");
 }
 
-/* Where the words do not say it, the frame pointer may. */
+/* Where the words do not prove the caller, the frame pointer may. */
 static void test_no_caller(void)
 {
 	reset_jit();
@@ -151,12 +151,12 @@ static void test_no_caller(void)
 	is_int(host.sample.head.stop, COUNT_UNPROVEN, "a process whose runtime has no compiler");
 }
 
-/* --- CPython's --- */
+/* --- CPython's JIT --- */
 
 /* Tools/jit/shim.c of CPython 3.14.7 as clang 19 compiles it, by its instructions. */
 static const struct {
 	const char *bytes;
-	int n, saved; /* words that are on the stack before it */
+	int n, saved; /* words on the stack before it */
 } shim[] = {
 	{ "\x41\x57", 2, 0 },	  { "\x41\x56", 2, 1 },	    { "\x41\x55", 2, 2 },
 	{ "\x41\x54", 2, 3 },	  { "\x53", 1, 4 },	    { "\x49\x89\xfc", 3, 5 },
@@ -164,7 +164,7 @@ static const struct {
 	{ "\x5b", 1, 5 },	  { "\x41\x5c", 2, 4 },	    { "\x41\x5d", 2, 3 },
 	{ "\x41\x5e", 2, 2 },	  { "\x41\x5f", 2, 1 },	    { "\xc3", 1, 0 },
 };
-#define SHIM_BACK (JIT + 0x17) /* where its call returns to */
+#define SHIM_BACK (JIT + 0x17) /* return address of its call */
 #define PIECE	  (JIT + 0x21)
 
 static void reset_shim(void)
@@ -177,8 +177,8 @@ static void reset_shim(void)
 		memcpy(jit_code + at, shim[i].bytes, shim[i].n);
 }
 
-/* The loop has called the shim: its return address, and what the shim saved below, up to word `at`
- * (exclusive). */
+/* Makes the loop call the shim: its return address, and @saved words that the shim saves below, up
+ * to word @at (exclusive). */
 static void put_shim(int at, int saved)
 {
 	static const uint64_t words[] = { VALUE, VALUE, SHIM_BACK, VALUE, RBX_0 };
@@ -204,7 +204,7 @@ static void test_shim(void)
 	}
 }
 
-/* A piece has `own` words on the stack, and needs rbp or not. */
+/* Tests a piece with @own words on the stack, which uses rbp or not. */
 static void test_piece(int own, bool rbp)
 {
 	int end = own + 7;
@@ -212,13 +212,13 @@ static void test_piece(int own, bool rbp)
 	reset_shim();
 	put_shim(end, 5);
 	stack[own] = SHIM_BACK;
-	for (int i = 0; i < own; i++) /* what is left of other calls */
+	for (int i = 0; i < own; i++) /* leftovers of other calls */
 		stack[i] = i % 3 == 0 ? LOOP + 1 : i % 3 == 1 ? SHIM_BACK : VALUE;
 	if (rbp) {
 		stack[own - 1] = RBP_0;
 		regs[UNWIND_REG_RBP] = VALUE;
 	}
-	/* page 1, the loop, has its CFA by rbp; its callers are as before */
+	/* page 1, the loop, has its CFA relative to rbp; its callers are unchanged */
 	regs[UNWIND_REG_PC] = PIECE;
 	regs[UNWIND_REG_RBX] = VALUE;
 	sampler__run(regs);
@@ -226,8 +226,7 @@ static void test_piece(int own, bool rbp)
 	   rbp ? "saved" : "left alone");
 }
 
-/* The block of stack memory that the frame inside was read with ends in the midst of the piece's.
- */
+/* The block of stack memory read for the inner frame ends within the piece's frame. */
 static void test_called_piece(void)
 {
 	struct unwind_rule all[CODE_PAGES];
@@ -268,7 +267,7 @@ static void test_no_shim(void)
 	   "CPython: a build without a compiler, but the code says how it is left");
 }
 
-/* The walker has to know compiled code from other code. */
+/* The walker must distinguish compiled code from other code. */
 static void test_noted(void)
 {
 	struct ruby_proc_rec rec = { .zjit_at = 0 }, *proc;

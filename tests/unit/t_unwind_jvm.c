@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The kernel half's unwinder in HotSpot's code: a made-up code cache with compiled methods, stubs
- * and interpreted frames, interrupted at the places where the frame is another. */
+ * and interpreted frames, interrupted at the places where the frame differs. */
 #include "tests/unit/jvm_code.h"
 
 static void test_whole(void)
@@ -10,15 +10,15 @@ static void test_whole(void)
 	ok(has_frame(0, (callee + 64) | X, AT(6)) && has_callers(), "compiled frames, and a stub");
 }
 
-/* The frame's words that are not there yet, or no more: the return address is where the stack
- * pointer is, or one word above it. */
+/* Words of the frame that are not pushed yet, or popped already: the return address is at the stack
+ * pointer, or one word above it. */
 static void test_places(void)
 {
 	static const struct {
 		const char *name, code[24];
 		uint32_t at;	 /* offset of the pc in the code */
 		uint32_t before; /* bytes of `code` before the pc */
-		int missing;	 /* words of the frame */
+		int missing;	 /* missing words of the frame */
 	} places[] = {
 		{ "stack bang", "\x89\x84\x24\x00\xc0\xfe\xff\x55", 0, 0, 5 },
 		{ "push rbp", "\x55\x48\x83\xec\x20\0\0", 7, 0, 5 },
@@ -70,8 +70,8 @@ static void test_places(void)
 	}
 }
 
-/* The polls of a return that JDK 8 to 15 have, behind `pop rbp`. An earlier call has left a return
- * address where the frame would end if it were whole. */
+/* The polls of a return of JDK 8 to 15, behind `pop rbp`. An earlier call left a return address at
+ * the end that a whole frame would have. */
 static void test_older_polls(void)
 {
 	static const struct {
@@ -101,7 +101,7 @@ static void test_older_polls(void)
 	}
 }
 
-/* A blob longer than a tag can tell, and longer than what is read of the tags at once. */
+/* A blob longer than a tag can express, and longer than one read of the tags. */
 static void test_segments(void)
 {
 	static const uint32_t at[] = { 1, 63, 64, 65, 253, 254, 255, 600 };
@@ -125,7 +125,7 @@ static void test_segments(void)
 
 #define RBP_1 AT(40)
 
-/* An interpreted frame at RBP_1 whose caller's stack ends at word `sender`. */
+/* Sets an interpreted frame at RBP_1 whose caller's stack ends at word @sender. */
 static void set_interpreted(int sender)
 {
 	set_callers();
@@ -153,7 +153,7 @@ static void test_interpreted(void)
 			   has_frame(2, stub + 50, AT(82)) && has_frame(3, PC(0), AT(82)),
 		   "interpreted, %d words of its caller's moved", senders[i] - 42);
 	}
-	set_callers(); /* the caller's rbp is anything */
+	set_callers(); /* the caller's rbp has any value */
 	stack[0] = caller + 100;
 	stack[9] = stub + 50;
 	stack[10] = stub + 50;
@@ -169,7 +169,7 @@ static void test_interpreted(void)
 		stack[1] = 0xbad;
 		stack[14] = stub + 50;
 		stack[13] = AT(30);
-		stack[12] = callee + 64; /* of an earlier call */
+		stack[12] = callee + 64; /* return address of an earlier call */
 		regs[UNWIND_REG_PC] = INTERPRETER + 8 * pushed;
 		regs[UNWIND_REG_RSP] = AT(2 - pushed);
 		regs[UNWIND_REG_RBP] = 0xbad;
@@ -183,15 +183,15 @@ static void test_interpreted(void)
 
 static struct scratch *scratch;
 
-/* The bytecode's address is a word nearer to rbp in JDK 8. What the words of a later JDK have there
- * is another method's. */
+/* The address of the bytecode is a word nearer to rbp in JDK 8. The words at the place of a later
+ * JDK belong to another method. */
 static void test_bytecodes(void)
 {
 	static const uint32_t zero = 0;
 	uint64_t const_method;
 
 	scratch = bpf_map_lookup_elem(&scratches, &zero);
-	memcpy(&const_method, texts, sizeof(const_method)); /* what METHOD has in that field */
+	memcpy(&const_method, texts, sizeof(const_method)); /* value of this field in METHOD */
 	for (int is_8 = 0; is_8 < 2; is_8++) {
 		set_interpreted(42);
 		jvm->bcp_words = is_8 ? JVM_BCP_WORDS_8 : JVM_BCP_WORDS;
@@ -204,7 +204,8 @@ static void test_bytecodes(void)
 	jvm->bcp_words = JVM_BCP_WORDS;
 }
 
-/* An entry has pushed but a few words of its frame; below lie those of an earlier frame. */
+/* An entry has pushed only the first words of its frame; the words below are of an earlier frame.
+ */
 static void test_entered(void)
 {
 	uint64_t const_method, made;
@@ -229,7 +230,7 @@ static void test_entered(void)
 	}
 }
 
-/* What the last sample has of the runtime. */
+/* Returns true if the last sample has these @n runtime frames. */
 static bool has_notes(const struct noted_frame *want, uint32_t n)
 {
 	for (uint32_t i = 0; i < n && i < scratch->n_noted; i++)
@@ -243,8 +244,8 @@ static bool has_notes(const struct noted_frame *want, uint32_t n)
 	return scratch->n_noted == n;
 }
 
-/* A sample with frames of another one, after which a word of the stack was changed: whether it has
- * what it has without. */
+/* Takes a sample with frames cached from an earlier one, after a change of @word. Returns true if
+ * the result equals that without the cache. */
 static bool is_same_kept(uint64_t *word, uint64_t change)
 {
 	static struct noted_frame want[NATIVE_FRAMES_MAX];
@@ -271,23 +272,23 @@ static void test_kept(void)
 		const char *name;
 		int at;
 		uint64_t change;
-		uint32_t n_kept; /* frames that are not unwound again */
+		uint32_t n_kept; /* frames that come from the cache */
 	} words[] = {
 		{ "nothing", 0, 0, 4 },
 		{ "the bytecode", 40 - JVM_BCP_WORDS, 1, 3 },
 		{ "the method", 40 + INTERPRETED_METHOD, 8, 3 },
 		{ "the caller's stack pointer", 40 + INTERPRETED_SENDER_SP, 8, 0 },
 		{ "what no frame depends on", 40 - 2, 8, 4 },
-		{ "a return address", 51, 1, 0 }, /* another stub's: it is cut there */
+		{ "a return address", 51, 1, 0 }, /* another stub's: cut there */
 	};
 	static const uint32_t zero = 0;
 	uint64_t const_method;
 
 	scratch = bpf_map_lookup_elem(&scratches, &zero);
-	memcpy(&const_method, texts, sizeof(const_method)); /* what METHOD has in that field */
+	memcpy(&const_method, texts, sizeof(const_method)); /* value of this field in METHOD */
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		set_interpreted(42);
-		/* The method has called a compiled one, which is interrupted. */
+		/* The method called a compiled one, which is interrupted. */
 		regs[UNWIND_REG_PC] = callee + 64;
 		stack[4] = RBP_1;
 		stack[5] = INTERPRETER + 0x900;
@@ -304,8 +305,8 @@ static void test_kept(void)
 	host__set(&cfg_kept, 0);
 }
 
-/* The call in front of the only word that may be a return address leads into the adapter, or it is
- * not known where. */
+/* The call before the only possible return address leads into the adapter, or to an unknown place.
+ */
 static void test_frameless_stub(void)
 {
 	static const struct {
@@ -342,8 +343,8 @@ static void test_frameless_stub(void)
 	}
 }
 
-/* A stub pushes registers, as slow_subtype_check does. One holds an address in the code cache, and
- * rbp is that of a frame that is not the caller's. The call of the stub decides. */
+/* A stub pushes registers, as slow_subtype_check does. One contains an address in the code cache,
+ * and rbp is that of a frame other than the caller's. The call of the stub decides. */
 static void test_stub_that_pushes(void)
 {
 	for (int n = 0; n <= 8; n++) {
@@ -369,18 +370,18 @@ static void test_stub_that_pushes(void)
 	}
 }
 
-/* The caller has pushed arguments, which it pops behind the call. An earlier call has left a return
- * address where its frame would end without these. */
+/* The caller pushed arguments, which it pops behind the call. An earlier call left a return address
+ * at the end that the frame would have without them. */
 static void test_stub_with_arguments(void)
 {
 	static const struct {
 		const char *code;
 		size_t bytes;
-		int n; /* words */
+		int n; /* number of words */
 	} callers[] = {
 		{ "\x58", 1, 1 },
 		{ "\x41\x58\x5e", 3, 2 }, /* pop %r8; pop %rsi */
-		/* ...; cmp $0,%esi; je: what follows is another function's affair */
+		/* ...; cmp $0,%esi; je: the code behind it belongs to another function */
 		{ "\x41\x58\x5e\x83\xfe\x00\x74\x10\x5f\x5e", 10, 2 },
 		/* ...; cmp $0,%r8d; jne; pop; pop */
 		{ "\x5e\x41\x58\x41\x83\xf8\x00\x75\x10\x5f\x5e", 11, 4 },
@@ -414,7 +415,7 @@ static void test_stub_with_arguments(void)
 	}
 }
 
-/* C2 pushes a word for a while. Without a call of the method the word is no proof. */
+/* C2 temporarily pushes a word. Without a call of the method the word is not a proof. */
 static void test_pushed(void)
 {
 	for (int i = 1; i <= 8; i++) {
@@ -438,8 +439,8 @@ static void test_pushed(void)
 }
 
 /* A method is interrupted while it has two words pushed: before the call that needs them, and
- * behind that. An earlier call has left a return address where its frame would end without these.
- */
+ * behind that. An earlier call left a return address at the end that the frame would have without
+ * them. */
 static void test_interrupted_with_words(void)
 {
 	for (int popping = 0; popping < 2; popping++) {
@@ -463,13 +464,14 @@ static void test_interrupted_with_words(void)
 	}
 }
 
-/* A virtual thread's outermost frame on the stack returns to a stub; then comes what mounted it. */
+/* The outermost frame of a virtual thread on the stack returns to a stub. The frames that mounted
+ * the thread follow. */
 static void test_barrier(void)
 {
 	for (int n = 2; n <= 20; n += 6) {
 		set_callers();
 		stack[15] = put_blob(300, 10, false, 0) + 9;
-		stack[14] = 0xbad; /* rbp may not have been set for this */
+		stack[14] = 0xbad; /* rbp may be invalid here */
 		stack[16 + n] = caller + 100;
 		stack[16 + n + 10] = stub + 50;
 		stack[16 + n + 9] = AT(60);
@@ -485,7 +487,7 @@ static void test_barrier(void)
 }
 
 /* The stub method_entry_barrier has a word between its frame and the return address, and saves
- * registers, which may hold anything. */
+ * registers, which may have any value. */
 static void test_cookie(void)
 {
 	set_callers();
@@ -505,8 +507,8 @@ static void test_cookie(void)
 	jvm->call_stub_return = 0;
 }
 
-/* Stubs that throw end without a return address: it is in rdx. They do not tell how long their
- * prologue is. */
+/* Stubs that throw end without a return address on the stack: it is in rdx. They do not record the
+ * length of their prologue. */
 static void test_throwing(void)
 {
 	int32_t never = -1;
@@ -524,7 +526,7 @@ static void test_throwing(void)
 	set_callers();
 	callee = put_blob(300, 10, false, 4);
 	memcpy(heap + (callee - HEAP) - CODE_AT + offsets.blob_frame_complete, &never, 4);
-	stack[3] = stack[0] = caller + 100; /* a copy of the return address */
+	stack[3] = stack[0] = caller + 100; /* copy of the return address */
 	stack[13] = stub + 50;
 	stack[12] = AT(30);
 	regs[UNWIND_REG_PC] = callee + 21;
@@ -533,15 +535,16 @@ static void test_throwing(void)
 	   "in the midst of it");
 }
 
-/* The blob that finds the handler of an exception: pushed in rdx is where it was thrown. Where it
- * has no frame, what would be its return address is another one, in the frame of the handler. */
+/* The blob that finds the handler of an exception: the address that threw is in rdx, which the blob
+ * pushes. If the blob has no frame, the word at its return address belongs to the handler's frame.
+ */
 static void test_exception(void)
 {
 	static const char code[] = "\x52\x48\x83\xec\x08\x48\x89\x2c\x24" /* push rdx; ... */
 				   "\x48\x83\xc4\x08\x5a\x4c\x8b\xc0";	  /* add; pop rdx; ... */
 	static const struct {
 		const char *name;
-		int at, sp; /* in `code`; word of the stack */
+		int at, sp; /* offset in `code`; word of the stack */
 		bool in_rdx, is_gone;
 	} places[] = {
 		{ "before it pushes", 0, 6, true, true },  { "pushed", 1, 5, true, false },
@@ -581,7 +584,7 @@ static void test_exception(void)
 static void test_hostile(void)
 {
 	set_callers();
-	segmap[0] = segmap[1] = segmap[2] = 1; /* the first segment tells to go back */
+	segmap[0] = segmap[1] = segmap[2] = 1; /* the tag of the first segment leads backwards */
 	sampler__run(regs);
 	is_int(host.sample.head.n_native, 1, "tags that lead out of the heap");
 	ok(host.sample.head.stop, "... cut the stack");
@@ -595,13 +598,13 @@ static void test_hostile(void)
 	sampler__run(regs);
 	ok(host.sample.head.n_native >= 1, "offsets out of bounds");
 	set_callers();
-	stack[5] = callee + 64; /* calls itself for ever */
+	stack[5] = callee + 64; /* endless calls of itself */
 	for (int i = 5; i < STACK_WORDS; i += 6)
 		stack[i] = callee + 64;
 	sampler__run(regs);
 	ok(host.sample.head.n_native <= NATIVE_FRAMES_MAX, "no end");
 	set_callers();
-	regs[UNWIND_REG_RSP] = 0x10; /* unreadable */
+	regs[UNWIND_REG_RSP] = 0x10; /* unreadable address */
 	sampler__run(regs);
 	is_int(host.sample.head.stop, COUNT_STACK_READ, "no stack");
 }

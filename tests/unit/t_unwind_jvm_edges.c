@@ -5,7 +5,7 @@
 
 static struct scratch *scratch;
 
-/* A call that leads behind the caller's code enters nothing there. */
+/* A call that leads behind the caller's code does not enter the frame there. */
 static void test_static_call(void)
 {
 	for (int jumps = 0; jumps < 2; jumps++) {
@@ -21,8 +21,8 @@ static void test_static_call(void)
 	}
 }
 
-/* The handler's own call led to the blob: its frame is there, though its return address is not yet
- * that of the exception. */
+/* The handler's own call led to the blob. The handler's frame exists, though its return address is
+ * not yet that of the exception. */
 static void test_exception_from_callee(void)
 {
 	uint64_t thrown = caller + 100, blob;
@@ -45,8 +45,8 @@ static void test_exception_from_callee(void)
 	jvm->exception_pc = 0;
 }
 
-/* A stub that saves registers has set rbp. Where its frame will end there is another call's return
- * address. */
+/* A stub that saves registers has set rbp. The end of its future frame contains a return address of
+ * another call. */
 static void test_saving(void)
 {
 	uint64_t blob;
@@ -65,7 +65,7 @@ static void test_saving(void)
 	   "a stub that saves registers");
 }
 
-/* At the edges of a stub its instructions decide, also for a caller of native code; in its body an
+/* At the edges of a stub its instructions decide, also for a caller in native code. In its body, an
  * earlier call may have left a word in its variables. */
 static void test_stub_edges(void)
 {
@@ -86,7 +86,7 @@ static void test_stub_edges(void)
 		put_call(caller + 95, copies + 40);
 		regs[UNWIND_REG_PC] = copies + 40 + edges[i].before;
 		regs[UNWIND_REG_RSP] = AT(5 - edges[i].words);
-		regs[UNWIND_REG_RBP] = AT(14); /* the frame of another call of it */
+		regs[UNWIND_REG_RBP] = AT(14); /* frame of another call of it */
 		stack[15] = caller + 100;
 		sampler__run(regs);
 		ok(has_frame(0, (copies + 40 + edges[i].before) | X, AT(6)) &&
@@ -105,7 +105,7 @@ static void test_stub_edges(void)
 	   "a return address below other words than pushed ones");
 }
 
-/* A function of the stub's own has no frame; the frame pointer is the stub's. */
+/* A function inside the stub has no frame; the frame pointer is the stub's. */
 static void test_stub_calls_itself(void)
 {
 	uint64_t hashes;
@@ -124,7 +124,7 @@ static void test_stub_calls_itself(void)
 	ok(has_frame(0, (hashes + 220) | X, AT(3)) && has_frame(1, hashes + 35, AT(6)) &&
 		   has_frame(2, caller + 100, AT(16)) && has_frame(3, stub + 50, AT(32)),
 	   "a stub's own function");
-	put_call(hashes + 210, hashes + 240); /* which calls another one */
+	put_call(hashes + 210, hashes + 240); /* and calls another one */
 	stack[1] = hashes + 215;
 	regs[UNWIND_REG_PC] = hashes + 250;
 	regs[UNWIND_REG_RSP] = AT(1);
@@ -135,8 +135,7 @@ static void test_stub_calls_itself(void)
 	   "a stub's own function, called by another one");
 }
 
-/* Compiled code has called an interpreted method, while rbp is that of an interpreted frame further
- * out. */
+/* Compiled code calls an interpreted method, while rbp is that of an outer interpreted frame. */
 static void set_entry(uint64_t const_method)
 {
 	set_callers();
@@ -201,7 +200,7 @@ static void test_adapter(void)
 	}
 }
 
-/* The last instructions of an interpreted method. */
+/* Tests the last instructions of an interpreted method. */
 static void test_left(void)
 {
 	static const char end[64] =
@@ -223,7 +222,7 @@ static void test_left(void)
 	}
 }
 
-/* JDK 25 clears a flag of the thread in front of that. */
+/* JDK 25 clears a flag of the thread before these instructions. */
 static void test_left_cleared(void)
 {
 	static const char end[64] = "\x90\x90\x90\x90\x90\x90\x90\x90"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Code that is known to keep frame pointers, by a row of a table or by its runtime: which frames
- * are proven, which are inferred, and which stacks are cut all the same. */
+/* Code that maintains frame pointers, as a table's row or its runtime states. Tests which frames
+ * are proven, which are inferred, and which stacks are cut nevertheless. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
 #include "tests/unit/made_up.h"
 
-#define PC_AT	  64 /* of the machine code: the interrupted instruction */
+#define PC_AT	  64 /* offset of the interrupted instruction in the machine code */
 #define CALLED_AT 160
-#define SLOT	  8 /* word above which rbp points: the return address is the next one */
+#define SLOT	  8 /* word above which rbp points; the next word is the return address */
 #define FP	  EVIDENCE_FRAME_POINTER
 
 static const char nothing[] = "\x48\xff\xc0\x48\xff\xc0\x48\xff\xc0"; /* inc %rax */
@@ -16,15 +16,15 @@ static const char nothing[] = "\x48\xff\xc0\x48\xff\xc0\x48\xff\xc0"; /* inc %ra
 static const struct frame_case {
 	const char *name;
 	unsigned int keeps;
-	const char *code; /* at the pc; 9 bytes */
-	const char *call; /* behind CALLED_AT, ends at `left` */
+	const char *code; /* machine code at the pc; 9 bytes */
+	const char *call; /* machine code at CALLED_AT; ends at the address in `left_at` */
 	size_t call_bytes;
 	bool is_caller; /* the pc is behind a call */
-	int left_at;	/* word in the frame with an address behind `call`; 0: none */
-	int evidence;	/* of the caller; -1: cut */
-	int frame_at;	/* word behind the frame */
-	bool first;	/* the word at the stack pointer has that address */
-	int more;	/* frames between this one and the outermost */
+	int left_at;	/* word of the frame with an address behind `call`; 0: no such word */
+	int evidence;	/* evidence of the caller; -1: cut */
+	int frame_at;	/* first word behind the frame */
+	bool first;	/* true: the word at the stack pointer has that address */
+	int more;	/* number of frames between this one and the outermost */
 } cases[] = {
 	{ "no word in the way: proven for any code", 0, nothing, .evidence = FP, .frame_at = 10 },
 	{ "an unknown call in the way", 0, nothing, "\xff\xd0", 2, .left_at = 3, .evidence = -1 },
@@ -59,7 +59,7 @@ static const struct frame_case {
 	  .frame_at = 1 },
 };
 
-/* The rbp of a function that has restored it is the caller's. */
+/* Tests a case. The rbp of a function that restored it is the caller's. */
 static void test_case(const struct frame_case *one)
 {
 	struct mapping_rec *made = &sampler__mappings()->lists[0].mappings[1];
@@ -72,12 +72,12 @@ static void test_case(const struct frame_case *one)
 	memcpy(jit_code + PC_AT, one->code, 9);
 	memcpy(jit_code + PC_AT - 5, is_tail ? "\x90\x90\x90\x90\x5d" : "\xe8\x00\x01\x00\x00", 5);
 	jit_code[PC_AT + 9] =
-		one - cases; /* code of its own: what was proven of other code is cached */
+		one - cases; /* each case has its own code, as proofs of other code are cached */
 	if (one->call)
 		memcpy(jit_code + CALLED_AT, one->call, one->call_bytes);
 	if (one->left_at)
 		stack[one->left_at + 2 * caller] = JIT + CALLED_AT + one->call_bytes;
-	memcpy(jit_code + 40, "\x55\x48\x89\xe5", 4); /* what the last two cases call */
+	memcpy(jit_code + 40, "\x55\x48\x89\xe5", 4); /* function that the last two cases call */
 	if (one->first)
 		stack[0] = JIT + CALLED_AT + one->call_bytes;
 	if (is_tail)
@@ -107,7 +107,8 @@ static void test_case(const struct frame_case *one)
 	is_int(complete, one->evidence != EVIDENCE_INFERRED, "%s: complete", one->name);
 }
 
-/* A row of the table says the same of a file's code. Without flags it has no rule. */
+/* Tests a file's code whose row in the table states that it maintains frame pointers. Without flags
+ * it has no rule. */
 static void test_row(unsigned int flags, bool goes_on)
 {
 	const struct unwind_rule rules[CODE_PAGES] = {
@@ -126,7 +127,7 @@ static void test_row(unsigned int flags, bool goes_on)
 	       flags);
 }
 
-/* A program's first function, behind its call of what never returns. */
+/* Tests a program's first function, behind its call of a function that never returns. */
 static void test_start(bool is_hlt, unsigned int below)
 {
 	static const struct unwind_rule rules[CODE_PAGES] = {

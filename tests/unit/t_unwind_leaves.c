@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The innermost function has no table: it is interrupted before each of its instructions, as a
+/* The innermost function has no table. It is interrupted before each of its instructions, as a
  * machine would be. Its caller is found, or the stack is cut. The caller's caller, which rbp leads
  * to, is never shown as its caller. */
 #include "core/base/util.h"
@@ -10,12 +10,12 @@
 #define CALLED_AT 20 /* word of the return address; the caller's frame is above */
 #define OUTER_AT  40 /* word that the caller's rbp points to */
 
-/* One instruction, and its effect on the stack pointer and rbp. */
+/* An instruction, and its effect on the stack pointer and rbp. */
 struct instruction {
 	const char *bytes;
 	size_t n;
 	enum { OTHER, PUSH_RBP_OP, SET_RBP, POP_RBP_OP, ADD_RSP, RETURN } does;
-	int words; /* of ADD_RSP; less than 0: sub */
+	int words; /* words of ADD_RSP; negative: sub */
 	bool may_be_cut;
 };
 
@@ -69,7 +69,7 @@ static void put(const struct function *function)
 	}
 }
 
-/* Executes the instruction. */
+/* Executes @instruction. */
 static void step(const struct instruction *instruction)
 {
 	uint64_t *sp = &regs[UNWIND_REG_RSP], *rbp = &regs[UNWIND_REG_RBP];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The kernel half's unwinder in what opcache's JIT has compiled, where execute_ex calls that: PHP
- * as clang builds it. */
+/* The kernel half's unwinder in code of opcache's JIT where execute_ex calls it, in a PHP that
+ * clang built. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
@@ -31,11 +31,11 @@ static void reset_php(uint64_t returns)
 	jit->callers.start = LOOP_START;
 	jit->callers.bytes = LOOP_BYTES;
 	regs[UNWIND_REG_PC] = JIT + 8;
-	regs[UNWIND_REG_RBP] = 0x130000; /* something of the code's own */
+	regs[UNWIND_REG_RBP] = 0x130000; /* a value of the code */
 }
 
-/* execute_ex, whose frame has four words, and what has called it, behind the compiled one that ends
- * at this word. */
+/* Returns true if frame @n is execute_ex, whose frame has four words, and its callers follow. The
+ * compiled frame inside ends at word @end. */
 static bool has_callers(int n, int end)
 {
 	return has_frame(n, RETURNS, AT(end + 4)) && has_frame(n + 1, PC(3), AT(end + 4)) &&

@@ -14,7 +14,7 @@ static struct uprobe_task utask;
 static struct xol_area area = { .vaddr = AREA };
 static struct mm_struct mm;
 
-/* Frames 0, 1, 2 of 1, 2 and 1 words, then the outermost; those at 1 and 2 return to a probe. */
+/* Frames 0, 1, 2 have 1, 2 and 1 words; the outermost follows. Frames 1 and 2 return to a probe. */
 static void start(void)
 {
 	static const struct unwind_rule rules[CODE_PAGES] = { RSP(8), RSP(16), RSP(8), END };

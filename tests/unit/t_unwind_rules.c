@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The kernel half's unwinder on stacks and tables that are made up: each kind of rule, each reason
- * to stop, and what surrounds it in the sampler. */
+/* The kernel half's unwinder on made-up stacks and tables: each kind of rule, each reason to stop,
+ * and its surroundings in the sampler. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
@@ -12,7 +12,7 @@
 /* Words of each hop, and of the frame on the other stack. */
 #define HOPS(a, b, c, frame) ((a) | (b) << 8 | (c) << 16 | (frame) << 24)
 
-/* --- what comes out, from what is in --- */
+/* --- expected output for each input --- */
 
 static const struct unwinding {
 	const char *name;
@@ -319,7 +319,7 @@ static void test_signals(void)
 		set_rules(rules);
 		memcpy(jit_code, &(uint64_t) { SIGRETURN }, 8);
 		regs[UNWIND_REG_RSP] = AT(100); /* above the interrupted stack */
-		regs[UNWIND_REG_RBP] = AT(200); /* would do as a frame pointer */
+		regs[UNWIND_REG_RBP] = AT(200); /* valid as a frame pointer */
 		stack[100] = from_code ? JIT : PC(1);
 		put_ucontext(101, PC(2), AT(10), 0, AT(12));
 		stack[12] = PC(3);
@@ -327,26 +327,26 @@ static void test_signals(void)
 		ok(check_frames(from_code ? by_code : by_table, 4, COUNT_NONE),
 		   "signal frame known by its %s", from_code ? "code" : "rule");
 	}
-	stack[101 + 5 + 18] = 0; /* no kernel has made that */
+	stack[101 + 5 + 18] = 0; /* no kernel writes this value */
 	sampler__run(regs);
 	ok(host.sample.head.n_native == 1 && host.sample.head.stop == COUNT_NO_CALL,
 	   "a trampoline's code alone");
-	regs[UNWIND_REG_RSP] = AT(0); /* the interrupted stack comes right after */
+	regs[UNWIND_REG_RSP] = AT(0); /* the interrupted stack follows at once */
 	stack[0] = PC(1);
 	put_ucontext(1, PC(2), AT(30), 0, AT(32));
 	stack[32] = PC(3);
 	sampler__run(regs);
 	ok(host.sample.head.n_native == 4 && sample__ip(3) == PC(3), "signal on the same stack");
 	regs[UNWIND_REG_RSP] = AT(100);
-	host.ranges[0].size = 8 * 110; /* the ucontext is not all there */
+	host.ranges[0].size = 8 * 110; /* the ucontext is incomplete */
 	sampler__run(regs);
 	is_int(host.sample.head.stop, COUNT_STACK_READ, "cut signal frame");
 }
 
-/* Each register of the interrupted frame is its own: the CFA is told by one after the other. */
+/* Each register of the interrupted frame has its own value: the CFA uses one after the other. */
 static void test_signal_registers(void)
 {
-	/* DWARF's numbers, in the order in which the ucontext has them */
+	/* DWARF's numbers, in the order of the ucontext */
 	static const unsigned char saved[] = { 8, 9, 10, 11, 12, 13, 14, 15,
 					       5, 4, 6,	 3,  1,	 0,  2,	 UNWIND_REG_RSP };
 	struct unwind_rule rules[CODE_PAGES] = { RSP(8), RULE(SIGNAL, UNWIND_REG_RSP, 0), RSP(8),
@@ -376,8 +376,8 @@ static void test_signal_registers(void)
 	is_int(good, n, "registers that a signal's frame has saved");
 }
 
-/* Of the program: code without a table, on the stack that the kernel has made. It may have called
- * others, which have left nothing of rbp. */
+/* The program's first frame: code without a table, on the stack that the kernel made. Functions
+ * that it called may have overwritten rbp. */
 static void test_first_frame(void)
 {
 	static const struct unwind_rule lost[CODE_PAGES] = { { .kind = UNWIND_REG,
@@ -430,9 +430,10 @@ static void test_depth(int n, bool complete)
 	       "stack of %d frames: last CFA", n);
 }
 
-/* --- memory that is not there --- */
+/* --- missing memory --- */
 
-/* Frames of different sizes, each saves both registers; the words are numbered. */
+/* Writes a stack of frames of different sizes. Each one saves both registers; the words are
+ * numbered. */
 static void put_long_stack(int n)
 {
 	static const struct unwind_rule rules[CODE_PAGES] = {
@@ -451,8 +452,8 @@ static void put_long_stack(int n)
 	}
 }
 
-/* All frames whose words can be read, and the one that did not get further; `shift`: how far away
- * the whole stack was. */
+/* Checks that the sample has all frames whose words are readable, and the first one beyond. @shift
+ * is the distance between the whole stack and this one. */
 static bool check_prefix(const struct host_sample *whole, uint64_t shift, uint64_t end)
 {
 	const struct rec_sample *got = &host.sample.head;
@@ -479,7 +480,7 @@ static void test_ends(void)
 	sampler__run(regs);
 	whole = host.sample;
 	is_int(whole.head.n_native, 31, "long stack: all frames");
-	for (int words = 0; words < 900; words++) { /* memory always ends with a page */
+	for (int words = 0; words < 900; words++) { /* memory always ends at the end of a page */
 		uint64_t start = STACK + 4 * PAGE_BYTES - words * 8;
 
 		host.ranges[0] = (struct host_range) { start, words * 8, stack };
@@ -490,7 +491,7 @@ static void test_ends(void)
 	is_int(bad, 0, "long stack that ends at any word: all frames up to there");
 }
 
-/* A stack that ends with a page, and one that begins with one; then every place in a page. */
+/* A stack that ends with a page, and one that begins with a page; then every place in a page. */
 static void test_page_ends(void)
 {
 	static const struct unwind_rule rules[CODE_PAGES] = { RSP(16, .fp_words = -2),
@@ -510,7 +511,7 @@ static void test_page_ends(void)
 		for (int i = 0; i < 3; i++)
 			shifted[i][1] += at - STACK;
 		regs[UNWIND_REG_RSP] = at;
-		host.ranges[0].start = at; /* nothing below */
+		host.ranges[0].start = at; /* no memory below */
 		host.ranges[0].size = 40;
 		if (at + 40 < STACK + PAGE_BYTES)
 			host.ranges[0].size = STACK + PAGE_BYTES - at;
@@ -520,8 +521,8 @@ static void test_page_ends(void)
 	is_int(bad, 0, "short stack in the last words of a page, wherever it begins");
 }
 
-/* A fiber's stack may begin with the address of code that ends the program, which nothing has
- * called. It has no table, or lies behind a function that ends the stack. */
+/* A fiber's stack may begin with the address of code that ends the program and has no caller. This
+ * code has no table, or lies behind a function that ends the stack. */
 static void test_never_returns(void)
 {
 	static const struct unwind_rule rules[CODE_PAGES] = { RSP(8), END, {} };

@@ -17,12 +17,12 @@ static bool is_rule(const struct unwind_rule *a, const struct unwind_rule *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* --- the search, against the rows that the table was made of --- */
+/* --- the search, compared with the rows that the table was made from --- */
 
 struct walk {
 	const struct unwind_table *table;
-	uint64_t vaddr;		 /* of the previous row; 0: none */
-	struct unwind_rule rule; /* in force from there */
+	uint64_t vaddr;		 /* address of the previous row; 0: no row */
+	struct unwind_rule rule; /* rule from there on */
 	unsigned int n_rows, n_wrong;
 };
 
@@ -47,15 +47,15 @@ static int check_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
 	return 0;
 }
 
-/* --- where functions begin --- */
+/* --- starts of functions --- */
 
 struct begins {
 	const struct cfi_fde *next, *end;
-	uint64_t covered; /* by descriptions before `next` */
+	uint64_t covered; /* end of the descriptions before `next` */
 	unsigned int n, n_wrong;
 };
 
-/* Every description that begins where none before it holds has a row at its start. */
+/* Checks that a description has a row at its start if no earlier description covers the start. */
 static int check_begin(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
 {
 	struct begins *begins = ctx;
@@ -132,7 +132,7 @@ static void test_empty(const struct fixture *fixture)
 	elf_file__free(file);
 }
 
-/* Rules come from the code itself then, and end with it. */
+/* Rules come from the code alone then, and end with it. */
 static void test_code_alone(const struct fixture *fixture)
 {
 	static const struct unwind_rule leaf = { .kind = UNWIND_REG,
@@ -157,7 +157,7 @@ static void test_code_alone(const struct fixture *fixture)
 
 /* --- many different rules --- */
 
-#define MANY 70000 /* more than 16 bits hold */
+#define MANY 70000 /* more than 16 bits can hold */
 
 static bool write_many(const struct fixture *fixture)
 {
@@ -244,7 +244,7 @@ out:
 	elf_file__free(file);
 }
 
-/* --- where the cache is --- */
+/* --- the place of the cache --- */
 
 static void set(const char *name, const char *value)
 {

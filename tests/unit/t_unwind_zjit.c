@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The kernel half's unwinder in code of CRuby's ZJIT, which keeps frame pointers, wherever it is
- * interrupted. */
+/* The kernel half's unwinder in code of CRuby's ZJIT, which maintains frame pointers, at each
+ * interrupted place. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
@@ -13,11 +13,11 @@
 #define GUESSED	   ((__u64)EVIDENCE_INFERRED << NATIVE_EVIDENCE_SHIFT)
 #define REG_CFP	   13
 #define JIT_RETURN 48
-#define LOOP	   PC(1) /* in the interpreter, which calls compiled code */
-#define ENTRY_AT   2000	 /* words of the stack that hold rb_zjit_entry, and a control frame */
+#define LOOP	   PC(1) /* address in the interpreter, which calls compiled code */
+#define ENTRY_AT   2000	 /* words of the stack with rb_zjit_entry, and with a control frame */
 #define CFP	   2010
-#define FRAME	   20 /* of the innermost compiled function: its rbp */
-#define CALLER	   40 /* of the one that has called it */
+#define FRAME	   20 /* rbp of the innermost compiled function */
+#define CALLER	   40 /* rbp of its caller */
 #define IN_LOOP	   60
 
 static const struct unwind_rule rules[CODE_PAGES] = { END, RSP(16), RSP(16), END };
@@ -31,8 +31,8 @@ static void set_process(uint64_t entry, uint32_t jit_return)
 	bpf_map_update_elem(&ruby_procs, &space, &rec, 0);
 }
 
-/* The loop has called compiled code, and that other compiled code. Below lie addresses that calls
- * have left behind. */
+/* Resets to a stack in which the loop called compiled code, and that called other compiled code.
+ * Leftover addresses of earlier calls are below. */
 static void reset_zjit(void)
 {
 	struct mapping_rec *jit;
@@ -58,7 +58,7 @@ static void reset_zjit(void)
 	stack[CFP + JIT_RETURN / 8] = AT(FRAME);
 }
 
-/* The caller, which is reached with this evidence, and the interpreter. */
+/* Returns true if the caller, found with @evidence, and the interpreter follow. */
 static bool has_callers(int n, uint64_t evidence)
 {
 	return has_frame(n, (JIT + 0x81) | evidence, AT(CALLER + 2)) &&
@@ -81,7 +81,7 @@ static void test_frames(void)
 	ok(has_callers(1, BY_POINTER), "the control frame is left, the native one not yet");
 }
 
-/* Trampolines have no frame: rbp is their caller's, which nothing tells. */
+/* Trampolines have no frame: rbp is their caller's, without evidence. */
 static void test_no_frame(void)
 {
 	reset_zjit();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Probe notes as readelf reads them, argument strings, and malformed notes. */
+/* Notes of probes, compared with readelf; argument strings; and malformed notes. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -11,7 +11,7 @@
 
 #define LINES_MAX 2000
 
-/* Files that may have notes; shell patterns. */
+/* Files that may have notes, as shell patterns. */
 #define CANDIDATES                                                            \
 	"/usr/bin/python3.[0-9] /usr/bin/python3.[0-9][0-9] "                 \
 	"/usr/lib/*-linux-gnu/libpython3*.so.* "                              \
@@ -119,7 +119,7 @@ static void test_notes(void)
 	pclose(list);
 }
 
-/* As if prelink had moved the program. */
+/* The program was moved, as prelink does. */
 static void test_base(void)
 {
 	static char before[LINES_MAX][256], after[LINES_MAX][256];
@@ -141,7 +141,7 @@ static void test_base(void)
 	ok(strstr(after[1], " 0 "), "moved: no semaphore stays none");
 }
 
-/* One note each; the section's flags and type as given. */
+/* Reads a file with one note. @flags are the section's flags and type. */
 static int read_note(const char *flags, const char *body)
 {
 	struct usdt_sites sites = {};
@@ -190,7 +190,7 @@ static void test_malformed(void)
 	is_int(read_note("\"\",@progbits", "\n.section .other"), 0, "empty section");
 }
 
-/* Whatever the bytes are: an error, or strings that end. */
+/* On any bytes, the reader returns an error, or terminated strings. */
 static void test_damaged(void)
 {
 	static const unsigned char values[] = { 0, 1, 0x7f, 0xff };

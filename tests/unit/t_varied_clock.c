@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The period that varies: its bounds, its mean, and that a program in step with it is met at all of
- * its moments. The timer and the thread that sets it are made up; the numbers are the same in each
- * run. */
+/* The varied period: its bounds, its mean, and the coverage of a program in step with it. Each
+ * moment of the program is sampled. The timer and the thread that sets it are simulated; the
+ * numbers are the same in each run. */
 #include "core/kernel/varied_clock.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static double random_part(void)
 	return (double)(seed >> 11) / (double)(1ULL << 53);
 }
 
-/* How late the thread comes: mostly little, at times very. */
+/* Returns the delay of the thread: mostly small, sometimes very large. */
 static uint64_t lateness(void)
 {
 	return (random_part() < 0.02 ? 2e8 : 3e5) * random_part();
@@ -28,12 +28,13 @@ static uint64_t lateness(void)
 
 struct run {
 	uint64_t ticks, elapsed_ns, in_first;
-	double least, most; /* period, of the mean; without what is regained */
-	double sum;	    /* of those, over ticks */
-	double most_lost;   /* of the mean */
+	double least, most; /* period, as a fraction of the mean; without regained time */
+	double sum;	    /* sum of these fractions over all ticks */
+	double most_lost;   /* largest loss, as a fraction of the mean */
 };
 
-/* `round_ns`: of a program that spends `share` of it in its first function. */
+/* Runs the clock over a program whose round takes @round_ns, of which it spends @share in its first
+ * function. */
 static struct run run(uint64_t mean_ns, int holds, uint64_t round_ns, double share)
 {
 	uint64_t now = 1000000000ULL, begin = now, tick;
@@ -66,7 +67,7 @@ static void test_mean(uint64_t mean_ns)
 	double mean = got.sum / got.ticks / mean_ns,
 	       rate = got.ticks * (double)mean_ns / got.elapsed_ns;
 	double per_hold = (double)got.ticks / HOLDS;
-	/* Holds differ by 3.6 % (root of the mean square). */
+	/* Lengths of holds differ by 3.6 % (root mean square). */
 	double deviation = 0.036 / sqrt(HOLDS);
 
 	ok(got.least >= 0.95 - 1e-5 && got.least <= 0.951 && got.most <= 1.05 + 1e-5 &&
@@ -76,14 +77,14 @@ static void test_mean(uint64_t mean_ns)
 	ok(per_hold >= 29 && per_hold <= 36 + 3e8 / mean_ns, "some %.1f ticks have the same one",
 	   per_hold);
 	ok(fabs(mean - 1) < 5 * deviation * 1.1, "their mean is what it should be: %.6f", mean);
-	/* What a timer loses that begins anew is regained: without that it would be half a tick for
-	 * each hold. */
+	/* A restarted timer loses time, which is regained. Otherwise the loss would be half a tick
+	 * for each hold. */
 	ok(fabs(rate - 1) < 5 * deviation * 1.1 + 2 / got.ticks,
 	   "and so are the ticks in a time: %.6f", rate);
 	ok(got.most_lost < 2, "never more than two ticks behind: %.3f", got.most_lost);
 }
 
-/* Whichever period the dice give, the opposite one is as likely. */
+/* For each random period, the opposite one is equally likely. */
 static void test_symmetry(void)
 {
 	double sum = 0, n_longer = 0;
@@ -108,7 +109,8 @@ static void test_in_step(double hz, double program_hz)
 	struct run got = run(mean_ns, HOLDS, 1e9 / program_hz, 0.3);
 	double share = (double)got.in_first / got.ticks;
 
-	/* As random samples that are so many, with a factor for those that a hold has in common. */
+	/* As for the same number of random samples, with a factor for the correlation within a
+	 * hold. */
 	ok(fabs(share - 0.3) < 3 * 5 * sqrt(0.21 / got.ticks),
 	   "%.1f Hz, a program at %.1f Hz: 30 %% is %.2f %%", hz, program_hz, 100 * share);
 }

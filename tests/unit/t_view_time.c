@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Times as users give them. */
+/* Times in the forms that users enter. */
 #include "core/cli/view_time.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The kernel half finds mappings in the kernel's own tree of them, and their tables by file: trees
- * of all shapes that the kernel makes, of mappings that are made up. */
+/* The kernel half finds mappings in the kernel's own tree, and their tables by file. The mappings
+ * are made up, in trees of all shapes that the kernel makes. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
@@ -12,9 +12,9 @@
 #define PROGRAM	   5
 #define INO	   42
 
-struct range { /* what a slot of a leaf stands for */
+struct range { /* range of a slot of a leaf */
 	uint64_t last;
-	struct vm_area_struct *vma; /* NULL: nothing */
+	struct vm_area_struct *vma; /* NULL: no mapping */
 };
 
 static struct super_block device = { .s_dev = 0xfe00001 };
@@ -22,7 +22,7 @@ static struct inode inode = { .i_sb = &device, .i_ino = INO, .i_size = 100 };
 static struct file file = { .f_inode = &inode };
 static struct vm_area_struct vmas[RANGES_MAX];
 static size_t n_vmas;
-static char *nodes; /* each MAPLE_NODE_BYTES, aligned to that */
+static char *nodes; /* array of nodes of MAPLE_NODE_BYTES, aligned to that size */
 static size_t n_nodes;
 
 static struct rec_mapped told_last;
@@ -58,8 +58,8 @@ static uint64_t entry_of(const void *node, unsigned type)
 	return (uintptr_t)node | type << 3 | 4; /* mt_mk_node */
 }
 
-/* A leaf of `n` ranges. As the kernel does, it has no pivot for its last index but where there is
- * room, and says at the place of the last slot how many it has, unless all are in use. */
+/* Makes a leaf of @n ranges. As in the kernel, its last index has a pivot only if there is room.
+ * The place of the last slot contains the number of ranges, unless all slots are in use. */
 static uint64_t leaf(const struct range *ranges, unsigned n, bool last_pivot)
 {
 	struct maple_range_64 *node = (void *)(nodes + MAPLE_NODE_BYTES * n_nodes++);
@@ -115,7 +115,7 @@ static bool finds(uint64_t pc, const struct vm_area_struct *vma)
 	return !find(pc) && found->start == vma->vm_start && found->end == vma->vm_end;
 }
 
-/* Every edge of every range. */
+/* Returns the number of edges of ranges that are wrong. */
 static int count_wrong(const struct range *ranges, size_t n)
 {
 	uint64_t first = 0;
@@ -127,7 +127,7 @@ static int count_wrong(const struct range *ranges, size_t n)
 	return wrong;
 }
 
-/* Mappings and gaps; the last one is a gap that ends with the address space. */
+/* Fills @ranges with mappings and gaps; the last one is a gap that ends with the address space. */
 static void fill(struct range *ranges, size_t n)
 {
 	uint64_t at = 0x10000;
@@ -235,7 +235,8 @@ static void test_files(void)
 	ok(finds(0x10000, vma) && u->mapping.bias == 0x10000, "the vDSO");
 }
 
-/* Only if it is known who calls code in such memory. */
+/* Makes a mapping for code in anonymous memory. It is made only if the callers of such code are
+ * published. */
 static void test_made(void)
 {
 	struct range ranges[] = { { 0xffff, NULL }, { 0x1ffff, NULL }, { UINT64_MAX, NULL } };
