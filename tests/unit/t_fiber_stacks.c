@@ -103,7 +103,7 @@ static void test_processes(void)
 	struct shadow *copied;
 	uint32_t before = slots_in_use();
 
-	for (uint32_t i = 2; i < SHADOWS; i++) /* claim all remaining slots */
+	for (uint32_t i = 2; i < SHADOWS; i++) /* free slots for the child */
 		if (i < SHADOW_FIBERS_MAX && fiber__is_used(head, i))
 			forget(fiber__owner(head, i)), head->fibers_used &= ~(1U << i);
 	before = slots_in_use();

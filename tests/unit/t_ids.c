@@ -16,7 +16,7 @@ static struct {
 	uint32_t n_frames, last_frame;
 	bool dense;    /* true: the IDs of frames are dense */
 	int fails;     /* return value of each call */
-	uint32_t kept; /* number of frames and nodes that the sink still has */
+	uint32_t kept; /* frames and nodes with IDs up to this still exist */
 } taker;
 static struct err err;
 

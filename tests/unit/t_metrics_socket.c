@@ -20,7 +20,8 @@
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
-/* Uptime in ms at which the rest of 64 bits of nanoseconds is a multiple of 2^32 ms. */
+/* Uptime in ms at which the time left until 64 bits of nanoseconds overflow is a multiple of 2^32
+ * ms. */
 #define WRAPS_MS (UINT64_MAX / 1000000 % (1ULL << 32))
 
 static int set_clock(uint64_t ms)

@@ -83,7 +83,7 @@ static void test_mappings(void)
 
 #define MANY_RULES 100000 /* more than 16 bits can hold */
 
-/* A page with a row at each of its bytes, up to the limit of its first rows. */
+/* A page with a row at each of its first n bytes, for each n. */
 static void test_row_search(void)
 {
 	uint32_t words[4 + UNWIND_PAGE_BYTES] = { 0 }, base = CHUNK_WORDS - 100;

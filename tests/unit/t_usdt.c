@@ -119,7 +119,7 @@ static void test_notes(void)
 	pclose(list);
 }
 
-/* The program was moved, as prelink does. */
+/* The base of the notes has moved, as in a program that prelink moved. */
 static void test_base(void)
 {
 	static char before[LINES_MAX][256], after[LINES_MAX][256];

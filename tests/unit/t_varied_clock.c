@@ -29,7 +29,7 @@ static uint64_t lateness(void)
 struct run {
 	uint64_t ticks, elapsed_ns, in_first;
 	double least, most; /* period, as a fraction of the mean; without regained time */
-	double sum;	    /* sum of these fractions over all ticks */
+	double sum;	    /* sum of the periods of all ticks; ns */
 	double most_lost;   /* largest loss, as a fraction of the mean */
 };
 
