@@ -188,7 +188,7 @@ def check_nobody(root_owned):
     result = gate.run(*AS_NOBODY, braid, "dump", "-p", root_owned)
     equal((result.status, result.out), (1, ""), "another user's process: status")
     matches(rf"^braid: not permitted to look into PID {root_owned} \(stands\): user {NOBODY} lacks "
-            r"CAP_SYS_PTRACE: ", result.err, "another user's process: says what is missing")
+            r"CAP_SYS_PTRACE\. ", result.err, "another user's process: says what is missing")
 
 
 def check_children():

@@ -171,31 +171,50 @@ static void test_called_entry(void)
 	   "an entry, the return address popped");
 }
 
-/* Adapters move the stack pointer, and have the caller's in r13. */
+/* Tests the places of the return address in adapters between compiled and interpreted code. The
+ * instructions before the pc determine the place (bpf/jvm_adapters.bpf.h). */
 static void test_adapter(void)
 {
-	uint64_t adapter;
+	static const struct {
+		const char *name, *code;
+		size_t bytes;
+		bool popped, at_r13, inferred;
+	} states[] = {
+		{ "entered", "\x90", 1, .popped = false },
+		{ "with room for arguments", "\x58\x48\x83\xec\x08", 5, .popped = true },
+		{ "with the address pushed", "\x58\x48\x83\xec\x08\x50", 6, .inferred = true },
+		{ "of the second part, with the address pushed",
+		  "\x58\x48\x83\xec\x08\x50\x41\xff\xe3\x58\x48\x83\xec\x08\x50", 15,
+		  .popped = false },
+		{ "that calls the JVM", "\x4c\x8b\xec\x48\x8b\x04\x24", 7, .at_r13 = true },
+	};
+	uint64_t adapter, pc;
 
-	for (int popped = 0; popped < 2; popped++) {
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
 		set_callers();
 		strcpy(texts + 32, "I2C/C2I adapters");
 		adapter = put_blob(300, 10, false, 0);
 		put_call(caller + 95, callee);
-		stack[1] = popped ? 0xbad : caller + 100;
-		regs[UNWIND_REG_RAX] = popped ? caller + 100 : 0xbad;
-		regs[UNWIND_REG_PC] = adapter + 40;
+		put_code(adapter, states[i].code, states[i].bytes);
+		pc = adapter + states[i].bytes;
+		stack[1] = states[i].popped || states[i].at_r13 ? 0xbad : caller + 100;
+		stack[5] = states[i].at_r13 ? caller + 100 : 0xbad;
+		regs[UNWIND_REG_RAX] = states[i].popped ? caller + 100 : 0xbad;
+		regs[UNWIND_REG_PC] = pc;
 		regs[UNWIND_REG_RSP] = AT(1);
-		regs[UNWIND_REG_R13] = AT(6);
+		regs[UNWIND_REG_R13] = states[i].at_r13 ? AT(5) : AT(6);
 		sampler__run(regs);
-		if (popped)
-			ok(has_frame(0, (adapter + 40) | X, AT(16)) &&
-				   has_frame(1, stub + 50, AT(32)),
-			   "an adapter that has popped the return address");
+		if (states[i].popped)
+			ok(has_frame(0, pc | X, AT(16)) && has_frame(1, stub + 50, AT(32)),
+			   "an adapter %s", states[i].name);
 		else
-			ok(has_frame(0, (adapter + 40) | X, AT(2)) &&
-				   has_frame(1, INFERRED(caller + 100), AT(16)) &&
+			ok(has_frame(0, pc | X, states[i].at_r13 ? AT(6) : AT(2)) &&
+				   has_frame(1,
+					     states[i].inferred ? INFERRED(caller + 100)
+								: caller + 100,
+					     AT(16)) &&
 				   has_frame(2, stub + 50, AT(32)),
-			   "an adapter");
+			   "an adapter %s", states[i].name);
 		memset(texts + 32, 0, 32);
 	}
 }
