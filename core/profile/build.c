@@ -14,14 +14,14 @@
 #include "core/profile/nameless.h"
 #include "core/profile/sums.h"
 
-/* A file can name the same long stacks in so many combinations that no memory holds them. */
+/* A file can combine the same long stacks in more ways than fit in memory. */
 #define PROFILE_NODES_MAX (1u << 26)
 
-/* The counter that is not a loss. */
+/* the counter that is not a loss */
 #define COUNTER_TAKEN "samples taken"
 
-/* The frames from a node outwards. They end where the array ends, so that those which the next
- * chain has in common with this one are where they belong already. */
+/* The frames from a node outwards. They end at the end of the array, so that frames shared with the
+ * next chain are already in place. */
 struct chain {
 	struct merge_frame frames[RECORDED_DEPTH_MAX];
 	uint32_t nodes[RECORDED_DEPTH_MAX];
@@ -38,14 +38,15 @@ struct build {
 	struct merge_placed placed[2 * RECORDED_DEPTH_MAX];
 	uint32_t *stack; /* profile frames, root first */
 	size_t cap_stack;
-	size_t n_own; /* of these, without who has ended the wait */
+	size_t n_own; /* number of the stack's own frames, without those of its waker */
 	int waker_kind;
-	bool *idle_threads;	    /* by thread: some of its time was left out */
+	bool *idle_threads;	    /* by thread: true if a part of its time was left out */
 	uint32_t *threads;	    /* by thread: number in the profile + 1 */
-	struct intern task_threads; /* the same, by task and thread */
+	struct intern task_threads; /* by task and thread: number in the profile + 1 */
 };
 
-/* Where there is no room for one more kind, groups look like native frames. */
+/* Chooses the kinds of labels. If the profile has no room for another kind, labels have the kind of
+ * native frames. */
 static void map_group(struct build *build)
 {
 	int kind;
@@ -76,7 +77,8 @@ static struct merge_frame merge_frame(const struct recorded *recorded,
 				      .address = kernel ? MERGE_NO_ADDRESS : node->address };
 }
 
-/* Returns its first frame. A node's depth is at most RECORDED_DEPTH_MAX: that was checked. */
+/* Sets @chain to the frames from @node outwards, and returns the first one. The depth of a node was
+ * checked to be at most RECORDED_DEPTH_MAX. */
 static const struct merge_frame *chain__set(struct chain *chain, const struct recorded *recorded,
 					    uint32_t node)
 {
@@ -86,7 +88,7 @@ static const struct merge_frame *chain__set(struct chain *chain, const struct re
 	assert(n <= RECORDED_DEPTH_MAX);
 	for (i = RECORDED_DEPTH_MAX - n; node != RECORDED_NONE; i++) {
 		if (i >= known && chain->nodes[i] == node)
-			break; /* so are all further out */
+			break; /* all frames further out are in place, too */
 		chain->frames[i] = merge_frame(recorded, &recorded->nodes.rows[node]);
 		chain->nodes[i] = node;
 		node = recorded->nodes.rows[node].parent;
@@ -95,7 +97,7 @@ static const struct merge_frame *chain__set(struct chain *chain, const struct re
 	return &chain->frames[RECORDED_DEPTH_MAX - n];
 }
 
-/* The frame that stands for what the user has grouped by. */
+/* Adds the frame of the group that the stack belongs to. */
 static int add_group(struct build *build, const struct recorded_stack *stack)
 {
 	enum profile_by by = build->filter->by;
@@ -132,7 +134,7 @@ static void count_evidence(struct build *build, const struct merge_frame *native
 	evidence->inferred_runtimes += inferred_runtimes * samples;
 }
 
-/* The merged stack, root first, behind the `n` frames that are in build->stack. */
+/* Appends the merged stack, root first, after the first @n frames of build->stack. */
 static int append_stack(struct build *build, const struct recorded_stack *stack, uint64_t samples,
 			size_t n, size_t *ret_n)
 {
@@ -174,8 +176,8 @@ static int append_stack(struct build *build, const struct recorded_stack *stack,
 	return 0;
 }
 
-/* Who has ended the wait: a frame that says so, then its frames, innermost first, as the wakeup is
- * what touches the wait. */
+/* Appends the stack that ended the wait: a label, then its frames, innermost first, as the wakeup
+ * touches the wait. */
 static int append_waker(struct build *build, const struct recorded_stack *stack, size_t *n)
 {
 	const struct recorded_stack *waker = &build->recorded->stacks.rows[stack->waker];
@@ -197,7 +199,7 @@ static int append_waker(struct build *build, const struct recorded_stack *stack,
 	return 0;
 }
 
-/* The frame of an event's occurrences that no sample stands for. They have no stack. */
+/* Appends the frame of an event's occurrences without a sample. They have no stack. */
 static int append_rest(struct build *build, size_t n)
 {
 	int kind = profile__label_kind(build->profile, "rest");
@@ -209,7 +211,7 @@ static int append_rest(struct build *build, size_t n)
 			      NULL, 0, &build->stack[n]);
 }
 
-/* All that is shown of the stack, root first, into build->stack. */
+/* Writes all frames that are shown of the stack to build->stack, root first. */
 static int add_frames(struct build *build, const struct recorded_stack *stack, uint64_t samples,
 		      size_t *ret_n)
 {
@@ -227,7 +229,7 @@ static int add_frames(struct build *build, const struct recorded_stack *stack, u
 	return 0;
 }
 
-/* Time that idle threads waited is counted and left out. */
+/* Returns true for an idle wait, which is left out. Counts its time and its thread. */
 static bool is_idle(struct build *build, struct sum *sum)
 {
 	struct profile *profile = build->profile;
@@ -248,7 +250,8 @@ static bool is_idle(struct build *build, struct sum *sum)
 	return true;
 }
 
-/* The number in the profile of a stack's thread, or of none. */
+/* Returns the number in the profile of a stack's thread, in *@ret. All stacks without a thread
+ * share one number. */
 static int number_thread(struct build *build, const struct recorded_stack *stack, uint32_t *ret)
 {
 	const struct recorded *recorded = build->recorded;
@@ -371,7 +374,7 @@ static int add_histogram(struct build *build, const struct recorded_bucket *buck
 	return 0;
 }
 
-/* Of all that is shown, and then of each group or stack. */
+/* Adds the histogram of all shown samples, then one of each group or stack. */
 static int add_histograms(struct build *build, const struct sums *sums)
 {
 	const struct recorded *recorded = build->recorded;
@@ -412,8 +415,8 @@ static int add_stacks(struct build *build, const struct selection *selection)
 	return ret;
 }
 
-/* When the oldest process began that has frames of a runtime. A process executes its program
- * after that. */
+/* Returns the start time of the oldest process with frames of a runtime; 0: unknown. The process
+ * executes its program after that time. */
 static double begun_s(const struct recorded *recorded)
 {
 	uint64_t ticks = UINT64_MAX;
@@ -442,7 +445,7 @@ static int add_titles(struct build *build, const struct selection *selection)
 		return -ENOMEM;
 	profile->duration_s = recorded->duration_s;
 	profile->begun_s = begun_s(recorded);
-	if (profile->unit == PROFILE_SAMPLES) /* what comes with others is no matter of a rate */
+	if (profile->unit == PROFILE_SAMPLES) /* a rate applies to ticks only */
 		profile->frequency_hz = recorded->frequency_hz;
 	profile->target = strdup(recorded__text(recorded, recorded->target));
 	profile->started = strdup(recorded__text(recorded, recorded->started));

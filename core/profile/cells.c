@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Samples over time: profile__add_cell. */
+/* Samples over time: profile__add_cell(). */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "core/base/util.h"
 #include "core/profile/profile.h"
 
-#define COLUMNS_MIN 50 /* fewer tell nothing of what was when */
+#define COLUMNS_MIN 50 /* fewer columns do not show the course of events */
 
 int profile__add_cell(struct profile *profile, const struct profile_cell *cell)
 {
@@ -50,7 +50,7 @@ static void join(struct profile *profile)
 	profile->n_cells = n;
 }
 
-/* So that what begins with a 1, 2 or 5 and zeroes goes on so. */
+/* Returns the factor to the next width of the series 1, 2, 5, 10, 20, 50, ... */
 static unsigned next_factor(uint64_t width)
 {
 	while (width >= 10)

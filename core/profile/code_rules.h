@@ -14,8 +14,8 @@ bool code_rules__is_function(const struct profile *profile, const struct profile
 /* Returns true if the functions of all runtimes in the profile are compiled to machine code. */
 bool code_rules__are_compiled(const struct profile *profile);
 
-/* Returns true for a function of a runtime that the user has written, as far as the runtime's rules
- * tell: not one of the standard library or of an installed package. */
+/* Returns true for a function of a runtime that the user has written: neither of the standard
+ * library nor of an installed package, by the runtime's rules. */
 bool code_rules__is_own(const struct profile *profile, const struct profile_frame *frame);
 
 /* Returns true for a function without a name of its own. */

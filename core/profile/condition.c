@@ -38,7 +38,7 @@ static bool parse_limit(const char *at, struct condition *ret)
 	return end > at && !strcmp(end + strspn(end, " "), "%");
 }
 
-/* The pattern may have parentheses itself, as names of C++ do: the last one ends it. */
+/* Parses @text. The pattern ends at the last parenthesis, as names of C++ contain some, too. */
 int condition__parse(const char *text, struct condition *ret, struct err *err)
 {
 	const char *at = text + strspn(text, " "), *end = strrchr(text, ')');
@@ -60,7 +60,7 @@ int condition__parse(const char *text, struct condition *ret, struct err *err)
 	return malformed(text, err);
 }
 
-/* By node: 1 if its frame matches, else 0. NULL: out of memory. */
+/* Returns an array by node: 1 if its frame matches, otherwise 0. Returns NULL if out of memory. */
 static uint32_t *match(const struct condition *condition, const struct profile *profile)
 {
 	uint32_t *matches = calloc(profile->n_nodes, sizeof(*matches));

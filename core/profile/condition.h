@@ -17,17 +17,17 @@ enum condition_measure {
 
 struct condition {
 	enum condition_measure measure;
-	char pattern[256]; /* of fnmatch(3), matched with names of functions without files */
-	bool below;	   /* it holds below the limit, not above it */
+	char pattern[256]; /* pattern of fnmatch(3) for names of functions, without files */
+	bool below;	   /* holds below the limit, not above it */
 	double limit;	   /* share: 0.2 is 20 % */
 };
 
-/* Parses "MEASURE(PATTERN) > PERCENT%", or with "<". -EINVAL with the sentence. */
+/* Parses "MEASURE(PATTERN) > PERCENT%", or with "<". Returns 0, or -EINVAL with a message. */
 int condition__parse(const char *text, struct condition *ret, struct err *err);
 
-/* Sets *@ret_holds, and *@ret_share to the share or the change. @diff is NULL for one recording,
- * and then @profile is not; CONDITION_CHANGE requires @diff, the others are about its new side.
- * 0 or -ENOMEM. */
+/* Sets *@ret_holds, and *@ret_share to the share or the change. If there is only one recording,
+ * @diff is NULL and @profile is that recording. CONDITION_CHANGE requires @diff; the other measures
+ * use its new side. Returns 0 or -ENOMEM. */
 int condition__check(const struct condition *condition, const struct profile *profile,
 		     const struct diff *diff, double *ret_share, bool *ret_holds);
 

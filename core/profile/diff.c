@@ -10,16 +10,15 @@
 #include "core/base/strtab.h"
 #include "core/base/util.h"
 
-/* The whole of both sides in `both`, where weights are only there to be compared with each other.
- */
+/* The sum of both sides' weights in `both`, where weights are only compared with each other. */
 #define WHOLE 1e12
 
-/* One side on its way into `both`. */
+/* one side while it is added to `both` */
 struct joined {
 	struct diff *diff;
 	struct diff_side *side;
 	struct strtab *roles;
-	uint32_t *kinds, *frames, *nodes; /* by those of the side: those of `both` */
+	uint32_t *kinds, *frames, *nodes; /* by number of the side: number in `both` */
 };
 
 static int join_kinds(struct joined *joined)
@@ -48,7 +47,7 @@ static const char *last_component(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* "worker (4711)" without the number, which is another each time. */
+/* Removes the number from "worker (4711)", as it differs between runs. */
 static void cut_id(char *name)
 {
 	char *end = strrchr(name, '(');
@@ -99,7 +98,8 @@ static int join_nodes(struct joined *joined)
 
 /* ---- shares ---- */
 
-/* Digits become one '#': workers of a pool differ by their numbers. */
+/* Finds the role of @thread. Replaces each run of digits in the name by '#', as the workers of a
+ * pool differ by their numbers. */
 static int find_role(struct joined *joined, const struct profile_thread *thread, uint32_t *ret)
 {
 	const char *process = thread->process ? thread->process : "";
@@ -151,7 +151,7 @@ static int compare_shares(const void *a, const void *b)
 	return x->node < y->node ? -1 : x->node > y->node;
 }
 
-/* Profiles that are not divided among threads are taken as if they were of one. */
+/* Adds the shares of one side. A profile that is not divided among threads counts as one thread. */
 static int join_shares(struct joined *joined)
 {
 	const struct profile *from = joined->side->profile;
@@ -207,7 +207,7 @@ static int join(struct diff *diff, struct diff_side *side, struct strtab *roles)
 		ret = join_frame(&joined, i);
 	if (!ret)
 		ret = join_nodes(&joined);
-	/* No side has more nodes than both together will have. */
+	/* No side has more nodes than both sides together. */
 	*of_node = calloc(diff->sides[DIFF_OLD].profile->n_nodes +
 				  diff->sides[DIFF_NEW].profile->n_nodes,
 			  sizeof(**of_node));

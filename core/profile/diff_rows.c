@@ -9,9 +9,9 @@
 #include "core/base/util.h"
 #include "core/profile/frames.h"
 
-#define EXPECTED_MIN 5 /* of the normal approximation */
+#define EXPECTED_MIN 5 /* samples from which the normal approximation holds */
 
-/* Some rows' numbers, and which rows these are, so that they are cleared in no time. */
+/* The rows with a number other than 0, so that only these need to be cleared. */
 struct touched {
 	uint32_t *rows;
 	size_t n;
@@ -20,17 +20,17 @@ struct touched {
 struct counting {
 	struct diff_rows *rows;
 	const struct diff_side *side;
-	int number; /* of the side */
+	int number; /* number of the side */
 	enum diff_measure measure;
 	const uint32_t *row_of;
-	uint32_t *owners;      /* by node, of DIFF_SCRIPT */
-	uint32_t *seen;	       /* by row: the last share that had it, + 1 */
-	double *weight;	       /* by row: of the thread */
-	double *sum, *squares; /* by row: of the role's threads */
-	double *products;      /* the same: with all that the thread has */
+	uint32_t *owners;      /* by node, for DIFF_SCRIPT */
+	uint32_t *seen;	       /* by row: the last share that counted for it, + 1 */
+	double *weight;	       /* by row: sum of the thread */
+	double *sum, *squares; /* by row: sums over the role's threads */
+	double *products;      /* by row: sum of the threads' products of weight and whole */
 	struct touched of_thread, of_role;
-	double thread_whole, whole, whole_squares; /* of the role */
-	size_t threads;				   /* the same */
+	double thread_whole, whole, whole_squares; /* sums of the thread, and of the role */
+	size_t threads;				   /* number of the role's threads */
 };
 
 static void counting_done(struct counting *counting)
@@ -116,7 +116,7 @@ static void end_thread(struct counting *counting)
 	counting->threads++;
 }
 
-/* A thread that is alone in its role says nothing of how such threads differ. */
+/* Adds the spread of a role. A single thread has no spread. */
 static void end_role(struct counting *counting)
 {
 	double n = counting->threads, factor = n > 1 ? n / (n - 1) : 0;
@@ -183,7 +183,7 @@ void diff_rows__done(struct diff_rows *rows)
 
 /* ---- the test ---- */
 
-/* How many times the variance is what it would be if all samples were drawn by themselves. */
+/* Returns the factor by which clusters increase the variance over that of independent samples. */
 static double design_effect(const struct diff_rows *rows, int number, const struct diff_sum *sum)
 {
 	const struct diff_side *side = &rows->diff->sides[number];
@@ -200,15 +200,16 @@ static double design_effect(const struct diff_rows *rows, int number, const stru
 	return samples > 0 && clusters > samples ? clusters / samples : 1;
 }
 
-/* Sets the square of the standard error of new - old. Returns whether there are enough samples for
- * that. */
+/* Sets *@ret to the square of the standard error of new - old. Returns true if there are enough
+ * samples for the test. */
 static bool find_variance(const struct diff_rows *rows, const struct diff_row *row, double *ret)
 {
 	const struct diff_side *sides = rows->diff->sides;
 	double all = 0, of = 0, per[DIFF_SIDES], pooled;
 	bool enough = true;
 
-	/* `per`: by side, what a sample is of the whole, or of a unit by value. */
+	/* `per`: by side, the share of the whole that one sample has; by value, its weight per
+	 * second */
 	for (int i = 0; i < DIFF_SIDES; i++) {
 		const struct diff_sum *sum = &row->of[i];
 		double exposure = sides[i].seconds;
@@ -257,7 +258,7 @@ struct diff_change diff_rows__change(const struct diff_rows *rows, size_t number
 		return change;
 	difference = change.new - change.old;
 	enough = find_variance(rows, row, &variance);
-	/* What is equal but for rounding is the same. */
+	/* Values that differ by rounding only are the same. */
 	if (fabs(difference) <= 1e-12 * max_of(change.old, change.new)) {
 		change.verdict = DIFF_SAME;
 		return change;

@@ -10,8 +10,8 @@
 
 #define UNKNOWN "[unknown]"
 
-/* The first kinds are what profile.h says; a file cannot rename them. Frames of a kind that the
- * file does not name are shown as native ones. */
+/* Maps the kinds of the file to those of the profile. A file cannot rename the first kinds, which
+ * are those of profile.h. Frames of a kind without a name are shown as native ones. */
 static void map_kinds(struct frame_names *names)
 {
 	const struct recorded *recorded = names->recorded;
@@ -29,13 +29,13 @@ static void map_kinds(struct frame_names *names)
 	}
 }
 
-/* The image of a frame of native code, or RECORDED_NONE. */
+/* Returns the image of a frame of native code, or RECORDED_NONE. */
 static uint32_t image_of(const struct recorded_frame *frame)
 {
 	return frame && frame->kind == KIND_NATIVE ? frame->image : RECORDED_NONE;
 }
 
-/* Images with an interpreter's loop run a runtime's frames. */
+/* Marks images with an interpreter's loop, which run a runtime's frames. */
 static int map_interpreters(struct frame_names *names)
 {
 	const struct recorded *recorded = names->recorded;
@@ -56,7 +56,7 @@ static int map_interpreters(struct frame_names *names)
 	return ret;
 }
 
-/* The profile's number of an image, + 1. */
+/* Returns the profile's number of an image + 1, in *@ret. */
 static int number_image(struct frame_names *names, uint32_t image, uint32_t *ret)
 {
 	const struct recorded *recorded = names->recorded;
@@ -71,7 +71,7 @@ static int number_image(struct frame_names *names, uint32_t image, uint32_t *ret
 	return code;
 }
 
-/* `frame`: as it was recorded; NULL: it leads nowhere. */
+/* Adds one frame to @shown. @frame is the recorded frame; NULL: it is missing in the file. */
 static int add_name(struct frame_names *names, struct frame_shown *shown,
 		    const struct recorded_frame *frame, uint8_t kind, const char *name,
 		    const char *file, uint32_t line, bool inferred)
@@ -86,7 +86,7 @@ static int add_name(struct frame_names *names, struct frame_shown *shown,
 	if (image != RECORDED_NONE && kind < KIND_RUNTIME)
 		profile__library(recorded__text(recorded, recorded->images.rows[image].name),
 				 library, sizeof(library));
-	/* Inlined code is at the address of what it is inlined into. */
+	/* Inlined code has the address of the frame that it is inlined into. */
 	if (names->addresses && image != RECORDED_NONE && kind == KIND_NATIVE) {
 		at.address = frame->address;
 		if (number_image(names, image, &at.image))
@@ -101,7 +101,7 @@ static int add_name(struct frame_names *names, struct frame_shown *shown,
 	return 0;
 }
 
-/* The recorder was killed before it could name it. */
+/* Adds a frame that has no name, as the recorder was killed before it named the frame. */
 static int add_unnamed(struct frame_names *names, struct frame_shown *shown,
 		       const struct recorded_frame *frame)
 {
@@ -151,8 +151,8 @@ static int make(struct frame_names *names, uint32_t frame, struct frame_shown *s
 	if (!from->n_locations)
 		return add_unnamed(names, shown, from);
 	for (uint32_t i = 0; !ret && i < from->n_locations; i++) {
-		/* An inferred frame of a runtime has proven code, with inferred functions inside.
-		 */
+		/* The code object of a runtime's inferred frame is proven; the functions inlined
+		 * into it are inferred. */
 		bool is_proven = i && i + 1 == from->n_locations && from->kind >= KIND_RUNTIME;
 
 		ret = add_location(names, shown, from,

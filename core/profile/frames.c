@@ -30,15 +30,15 @@ enum profile_frames frames__find(const char *name)
 	return frames;
 }
 
-/* What is known of a node of the profile with all frames. */
+/* the state of a node of the profile with all frames */
 struct place {
-	uint32_t whole;	 /* node of the view if the stack has no runtime's frame */
-	uint32_t viewed; /* node of the view if it has one */
-	uint32_t base;	 /* of the run that the node is in: the node of the view below it */
-	uint32_t length; /* of the run up to here; 0: the node is in none */
+	uint32_t whole;	 /* node of the view if the stack has no frame of a runtime */
+	uint32_t viewed; /* node of the view if the stack has a frame of a runtime */
+	uint32_t base;	 /* node of the view below the run that the node is in */
+	uint32_t length; /* length of the run up to the node; 0: the node is in no run */
 	bool named;	 /* the run has a frame that matters */
-	bool has;	 /* here or rootwards, within the stack, is a runtime's frame */
-	bool will;	 /* here or leafwards */
+	bool has;	 /* true if this frame or one rootwards, within the stack, is a runtime's */
+	bool will;	 /* true if this frame or one leafwards is a runtime's */
 };
 
 struct view {
@@ -46,7 +46,7 @@ struct view {
 	struct profile *to;
 	enum profile_frames frames;
 	struct place *places;
-	bool *shown; /* by frame: a function that the view is of */
+	bool *shown; /* by frame: true for a function that the view shows */
 };
 
 static bool is_label(const struct profile *profile, const struct profile_frame *frame)
@@ -67,7 +67,7 @@ static const struct profile_frame *frame_of(const struct view *view, uint32_t no
 	return &view->all->frames[view->all->nodes[node].frame];
 }
 
-/* Children have greater numbers than their parents. */
+/* Sets `will` of all places. Children have greater numbers than their parents. */
 static void look_ahead(struct view *view)
 {
 	for (size_t i = view->all->n_nodes - 1; i > 0; i--) {
@@ -75,7 +75,7 @@ static void look_ahead(struct view *view)
 		struct place *place = &view->places[i];
 
 		if (is_label(view->all, frame))
-			continue; /* nor does what follows matter to what comes before */
+			continue; /* a label separates the frames after it from those before it */
 		place->will |= view->shown[view->all->nodes[i].frame];
 		view->places[view->all->nodes[i].parent].will |= place->will;
 	}
@@ -93,7 +93,7 @@ static bool goes_on(const struct view *view, uint32_t node)
 	       (outer->kind == KIND_KERNEL) == (frame->kind == KIND_KERNEL);
 }
 
-/* The native frame's run is one node of the view. */
+/* Adds a native frame to its run, which is one node of the view. */
 static int add_to_run(struct view *view, uint32_t node)
 {
 	uint32_t parent = view->all->nodes[node].parent, shown = view->all->nodes[node].frame;
@@ -157,7 +157,7 @@ static int place_node(struct view *view, uint32_t node)
 	return 0;
 }
 
-/* The node of the view where what ends in that node counts. */
+/* Returns the node of the view where stacks that end in @node count. */
 static uint32_t end_of(const struct view *view, uint32_t node)
 {
 	const struct place *place = &view->places[node];
@@ -268,7 +268,7 @@ int frames__script_owners(const struct profile *profile, uint32_t *owners)
 		const struct profile_frame *frame = &profile->frames[node->frame];
 		uint32_t outer = owners[node->parent];
 
-		/* 0 while there is none */
+		/* 0: no owner yet */
 		owners[i] = is_label(profile, frame) ? 0 : functions[node->frame] ? i : outer;
 	}
 	for (uint32_t i = 1; i < profile->n_nodes; i++)

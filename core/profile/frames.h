@@ -4,44 +4,47 @@
 
 #include "core/profile/profile.h"
 
-/* How much of a stack is shown: a profile with all frames in, one with fewer out. Weights stay what
- * they are; what ends in a frame that is not shown counts for the frame that is.
+/* Views of stacks: a profile with all frames is converted to one with fewer frames. Weights do not
+ * change. The weight of a stack that ends in a hidden frame counts for the next shown frame
+ * outwards.
  *
  * The page does the same (core/page/assets/flame_frames.js), so that its user can switch;
  * tests/unit/flame.t compares the two.
  *
- * A stack without any frame of a runtime keeps all its frames in each view. Labels (groups, "woken
- * by ...") are always shown, and what follows one is a stack of its own. Of the others,
+ * All views show all frames of a stack without any frame of a runtime. Labels (groups, "woken by
+ * ...") are always shown, and the frames after a label are a stack of their own. The other frames
+ * are shown by view:
  *
- * - script: shows the runtimes' functions only (code_rules__is_function());
- * - collapsed: of each run of native frames of one library (inlined ones are of the library of the
- *   frame that they are inlined into, and the kernel is one, too) shows one frame. That is the
- *   first in the run that matters: the system call, or what an interpreter's function calls for a
- *   script (ROLE_CALLER); in runs of an interpreter's library without such a frame, one named
- *   after the library; in others the first, outermost, frame;
- * - app: shows the functions that the user has written (core/profile/code_rules.h). A stack without
- *   any is shown as by script. */
+ * - script: only the runtimes' functions (code_rules__is_function());
+ * - collapsed: one frame for each run of native frames of one library. Inlined frames belong to the
+ *   library of the frame that they are inlined into, and the kernel counts as a library. The frame
+ *   is the first one of the run that matters: the system call, or the function that an
+ *   interpreter's function calls for a script (ROLE_CALLER). A run of an interpreter's library
+ *   without such a frame is shown as a frame with the library's name. Other runs are shown as
+ *   their first, outermost, frame;
+ * - app: only functions that the user has written (core/profile/code_rules.h). A stack without such
+ *   a function is shown as in the script view. */
 enum profile_frames {
 	FRAMES_ALL,
 	FRAMES_COLLAPSED,
 	FRAMES_SCRIPT,
-	FRAMES_APP, /* not on the page, which is written with what it leaves */
+	FRAMES_APP, /* not offered on the page, which is written with the chosen view */
 	FRAMES_N,
 };
-#define FRAMES_CHOICES "app, script, collapsed or all" /* for people */
+#define FRAMES_CHOICES "app, script, collapsed or all" /* for messages */
 
 const char *frames__name(enum profile_frames frames);
-enum profile_frames frames__find(const char *name); /* FRAMES_N: there is none of that name */
+enum profile_frames frames__find(const char *name); /* FRAMES_N: no view has that name */
 
-/* Is there any frame of a runtime? Else all views are the same. */
+/* Returns true if the profile has a frame of a runtime. Otherwise all views are the same. */
 bool frames__differ(const struct profile *profile);
 
-/* The caller frees `*ret`. Without histograms. 0 or -ENOMEM. */
+/* Makes a view of @all, without histograms. The caller frees *@ret. Returns 0 or -ENOMEM. */
 int frames__view(const struct profile *all, enum profile_frames frames, struct profile **ret);
 
-/* By node: where a script's own time with the native code that it calls belongs: the nearest frame
- * of a runtime's function from it rootwards; itself where there is none. Room for n_nodes. 0 or
- * -ENOMEM. */
+/* Finds for each node the one that owns its time in the script view: the nearest frame of a
+ * runtime's function rootwards, or the node itself if there is none. @owners has room for n_nodes.
+ * Returns 0 or -ENOMEM. */
 int frames__script_owners(const struct profile *profile, uint32_t *owners);
 
 #endif

@@ -40,8 +40,8 @@ const char *group__state(const struct rec_condition *condition)
 	return condition->state < THREAD_STATES_N ? states[condition->state] : NULL;
 }
 
-/* Who is about to wait for the lock of its interpreter, or has just got it, still runs: the lock is
- * what it is there for. */
+/* Returns the label of a thread's state. A thread that is about to wait for the lock of its
+ * interpreter, or just got it, still runs. Its time counts as waiting for the lock. */
 static const char *state_label(const struct rec_condition *condition)
 {
 	static const char *const running[LOCK_STATES_N] = {
@@ -75,7 +75,7 @@ uint64_t group__key(enum profile_by by, const struct recorded_stack *stack)
 		return (uint32_t)stack->condition.state << 8 | stack->condition.lock;
 	case PROFILE_BY_SYSCALL:
 		return stack->condition.syscall;
-	case PROFILE_BY_PROCESS: /* the threads' processes have one label each; ... */
+	case PROFILE_BY_PROCESS: /* a thread has one process, container and cgroup */
 	case PROFILE_BY_CONTAINER:
 	case PROFILE_BY_CGROUP:
 	case PROFILE_BY_THREAD:

@@ -4,7 +4,7 @@
 
 #include "core/profile/recorded.h"
 
-/* What the outermost level of a profile can be instead of the outermost functions. */
+/* The subjects of the outermost level of a profile, other than the outermost functions. */
 enum profile_by {
 	PROFILE_BY_STACK, /* no such level */
 	PROFILE_BY_STATE,
@@ -19,22 +19,22 @@ enum profile_by {
 };
 #define GROUPS "state, syscall, process, thread, task, container, cgroup or age" /* for people */
 
-/* "state", ...; NULL for PROFILE_BY_STACK. */
+/* Returns "state", ...; NULL for PROFILE_BY_STACK. */
 const char *group__name(enum profile_by by);
 
-/* PROFILE_BYS_N: there is none of that name. */
+/* Returns PROFILE_BYS_N if there is no group of that name. */
 enum profile_by group__find(const char *name);
 
-/* What the thread did: running, preempted, waiting, stopped; NULL: nothing is known. */
+/* Returns the state of the thread: running, preempted, waiting or stopped; NULL: unknown. */
 const char *group__state(const struct rec_condition *condition);
 
-/* The same number for stacks of one group. */
+/* Returns the key of the stack's group. Stacks with equal keys are in one group. */
 uint64_t group__key(enum profile_by by, const struct recorded_stack *stack);
 
-/* Whose a thread (a row, or RECORDED_NONE) is; 0 and "" for what is not known. Borrowed. */
+/* Returns the data of @thread (a row, or RECORDED_NONE); unknown fields are 0 or "". Borrowed. */
 struct profile_thread_of group__thread(const struct recorded *recorded, uint32_t thread);
 
-/* What the stack's group is called. */
+/* Writes the label of the stack's group. */
 #define GROUP_LABEL_BYTES 300
 void group__label(const struct recorded *recorded, enum profile_by by,
 		  const struct recorded_stack *stack, char *buf, size_t size);

@@ -131,7 +131,7 @@ static void get_frame(const void *ctx, size_t i, struct idle_frame *ret)
 	ret->file = strtab__get(wait->profile->strings, frame->file);
 }
 
-/* A thread that waits for the lock of its interpreter has work. */
+/* A thread that waits for the lock of its interpreter has work, so that its wait is not idle. */
 bool idle__matches(const struct idle_rule *const *rules, const struct recorded *recorded,
 		   const struct recorded_stack *stack, const struct profile *profile,
 		   const uint32_t *frames, size_t n)

@@ -19,10 +19,10 @@
 #define OUTSIDE UINT32_MAX
 
 struct spot {
-	uint32_t native; /* the native frame that the runtime frame goes before, or OUTSIDE */
+	uint32_t native; /* the native frame that the runtime frame precedes, or OUTSIDE */
 	uint8_t placement;
 	bool inferred;
-	bool unplaced; /* no native frame is known to run it */
+	bool unplaced; /* no native frame is proven to run it */
 };
 
 struct state {
@@ -37,8 +37,8 @@ struct state {
 	uint32_t current;   /* no runtime frame is assigned further in */
 	uint64_t last;	    /* address of the last runtime frame that was assigned; 0: none */
 	uint32_t next;	    /* runtime frame to be written out */
-	size_t known;	    /* the first one from there on that has an address, or is another
-			     * runtime's */
+	size_t known;	    /* first runtime frame from `next` on that has an address, or belongs to
+			       another runtime */
 	uint32_t outermost; /* the last frame with a CFA */
 	uint32_t spans[MERGE_DEPTH_MAX]; /* native frames with a CFA, by CFA */
 	struct spot spots[MERGE_DEPTH_MAX];
@@ -76,8 +76,8 @@ static void sort_spans(struct state *state)
 			(void *)state->native);
 }
 
-/* Returns where the frame begins: the CFA of its callee. Its own CFA: it begins on another
- * stack. */
+/* Returns the start of the frame, which is the CFA of its callee. If it is the frame's own CFA, the
+ * frame begins on another stack. */
 static uint64_t start_of(const struct state *state, uint32_t i)
 {
 	uint64_t high = state->native[i].address;
@@ -91,7 +91,7 @@ static uint64_t start_of(const struct state *state, uint32_t i)
 	return 0;
 }
 
-/* Returns the native frame that may run what lies at @address, or OUTSIDE. */
+/* Returns the native frame that may run a runtime frame at @address, or OUTSIDE. */
 static uint32_t find_candidate(const struct state *state, uint64_t address)
 {
 	size_t low = 0, high = state->n_spans;
@@ -107,9 +107,10 @@ static uint32_t find_candidate(const struct state *state, uint64_t address)
 	return low < state->n_spans ? state->spans[low] : OUTSIDE;
 }
 
-/* Is this the innermost frame of a thread that changes stacks, where frames are missing? Its start
- * is not recorded, and @address may be in a missing frame. A loop runs what does not lie below the
- * runtime frame before. */
+/* Returns true if @candidate is the innermost frame of an incomplete stack whose thread changes
+ * stacks. The start of that frame is not recorded, so that @address may lie in a missing frame.
+ * Loops and compiled code are accepted, unless @address lies below that of the last runtime frame.
+ */
 static bool is_doubtful(const struct state *state, uint32_t candidate, uint64_t address)
 {
 	const struct merge_frame *native = &state->native[candidate];
@@ -139,7 +140,7 @@ static struct spot spot_of(struct state *state, uint64_t address)
 		return unplaced_spot(state, true);
 	} else if (candidate && start_of(state, candidate) == state->native[candidate].address &&
 		   state->native[candidate].address) {
-		/* It has switched stacks: its callees lie on another one. */
+		/* The candidate switched stacks: its callees lie on another one. */
 		if (candidate + 1 == state->n_native)
 			return unplaced_spot(state, true);
 		spot.native = candidate + 1;
@@ -199,8 +200,9 @@ static size_t assign(struct state *state)
 	return i;
 }
 
-/* Moves the outermost of the frames that no native frame is known to run outside of what is known:
- * they may be run by native frames that are missing, or, in a complete stack, by any. */
+/* Moves the outermost of the runtime frames without a native frame to the outside. Native frames
+ * that are missing may run them. In a complete stack any native frame may, so that they go inside
+ * the outermost one. */
 static void move_unplaced(struct state *state, size_t n)
 {
 	while (n-- > 0 && state->spots[n].unplaced) {
@@ -219,7 +221,8 @@ static void place_native(struct state *state, uint32_t i)
 					.inferred = state->native[i].inferred };
 }
 
-/* @code: the native frame that the runtime frame is shown for was reached by an inferred step. */
+/* Places the next runtime frame. @code is set if its native frame, which is shown for it, was
+ * reached by an inferred step. */
 static void place_next(struct state *state, enum merge_placement placement, bool inferred,
 		       bool code)
 {
@@ -236,7 +239,7 @@ static void place_next(struct state *state, enum merge_placement placement, bool
 					.inferred = inferred || code || runtime->inferred };
 }
 
-/* Places the runtime frames of native frame @i, in the midst of them compiled code itself. Returns
+/* Places the runtime frames of native frame @i. Compiled code itself is placed among them. Returns
  * true if the native frame runs any. */
 static bool place_runtime(struct state *state, uint32_t i, size_t n)
 {
@@ -274,9 +277,9 @@ static void add_report(struct merge_report *to, const struct merge_report *repor
 size_t merge__run(const struct merge_stacks *stacks, bool keep_vm, struct merge_placed *ret,
 		  struct merge_report *report)
 {
-	struct state state; /* large: its arrays stay as they are */
+	struct state state; /* large: its arrays are not cleared */
 	const struct merge_frame *native = stacks->native, *runtime = stacks->runtime;
-	bool loop = false; /* the frame before was (part of) one */
+	bool loop = false; /* the previous native frame was a loop, or a part of one */
 	size_t n, i;
 
 	assert(stacks->n_native <= MERGE_DEPTH_MAX && stacks->n_runtime <= MERGE_DEPTH_MAX);

@@ -11,14 +11,14 @@
 
 #define WORTH_A_NOTE 0.05
 
-/* "[FILE+0xOFFSET]": no symbol begins so. */
+/* Returns true for a name of the form "[FILE+0xOFFSET]". No symbol begins with a bracket. */
 static bool is_nameless(const struct profile *profile, const struct profile_frame *frame)
 {
 	return *strtab__get(profile->strings, frame->name) == '[' &&
 	       *strtab__get(profile->strings, frame->library);
 }
 
-/* Of each node, with all below it. NULL: out of memory. */
+/* Returns the weight of each node, with all nodes below it; NULL: out of memory. */
 static double *weigh(const struct profile *profile)
 {
 	double *weights = calloc(profile->n_nodes, sizeof(*weights));

@@ -5,12 +5,13 @@
 #include "core/profile/profile.h"
 #include "core/profile/recorded.h"
 
-/* Finds how many of the native frames of all samples have no symbol, and sets the profile's note
- * about it, if they are worth one. @recorded is the recording that the samples are from; NULL: not
- * known. 0 or -ENOMEM. */
+/* Finds the share of native frames without a symbol, over all samples. Sets the profile's note if
+ * the share is at least 5 %. @recorded is the recording of the samples; NULL: unknown. Returns 0 or
+ * -ENOMEM. */
 int nameless__find(struct profile *profile, const struct recorded *recorded);
 
-/* Returns a sentence on how to get symbols of a file. @asked: debug servers were asked already. */
+/* Returns a sentence on how to get symbols of a file. @asked is set if debug servers were queried
+ * already. */
 const char *nameless__advice(bool asked, bool has_build_id);
 
 #endif

@@ -10,9 +10,9 @@
 #include "core/base/util.h"
 #include "core/profile/sink.h"
 
-/* Open addressing over the arrays of the profile. The hash is kept in the slot, so that growing
- * needs no keys and a miss rarely touches the array: six million look-ups that end in 0.9 million
- * nodes take 0.13 s, and a node costs 13 to 26 bytes of table instead of uthash's 56. */
+/* Open addressing over the arrays of the profile. Slots contain the hash, so that growing needs no
+ * keys and a miss rarely touches the array. Six million look-ups that end in 0.9 million nodes take
+ * 0.13 s. A node costs 13 to 26 bytes of table instead of uthash's 56. */
 struct slot {
 	uint32_t hash;
 	uint32_t place; /* index + 1; 0: free */
@@ -20,7 +20,7 @@ struct slot {
 
 struct hash_index {
 	struct slot *slots;
-	size_t cap, used; /* cap is a power of two */
+	size_t cap, used; /* `cap` is a power of two */
 };
 
 /* The finalizer of MurmurHash3 (public domain, Austin Appleby). */
@@ -33,7 +33,7 @@ static uint32_t hash_of(uint64_t key)
 	return key >> 32;
 }
 
-/* The next slot with that hash, from `slot` on; or the free slot where it would go. Ends because
+/* Returns the next slot with that hash, from @slot on, or the free slot for it. The loop ends, as
  * the table is never full. */
 static struct slot *probe(const struct hash_index *index, struct slot *slot, uint32_t hash)
 {
@@ -57,7 +57,7 @@ static struct slot *next_slot(const struct hash_index *index, struct slot *slot,
 	return probe(index, &index->slots[next], hash);
 }
 
-/* Room for one more entry, at a load of at most 5/8. */
+/* Makes room for one more entry, at a load of at most 5/8. Returns 0 or -ENOMEM. */
 static int index_reserve(struct hash_index *index)
 {
 	struct hash_index grown = { .cap = index->cap ? index->cap * 2 : 256, .used = index->used };
@@ -83,15 +83,15 @@ static int index_reserve(struct hash_index *index)
 	return 0;
 }
 
-/* The last stack of those that have a certain frame near the root: the next one of that thread
- * often begins alike, so that most of its nodes need no look-up. */
+/* The last stack of those with a certain frame near the root. The next stack of such a thread often
+ * begins alike, so that most of its nodes need no look-up. */
 struct profile_path {
 	uint32_t *frames, *nodes; /* root first */
 	size_t n, cap_frames, cap_nodes;
 };
 
 #define PATHS	   16
-#define PATH_DEPTH 8 /* where threads differ that are of different kinds */
+#define PATH_DEPTH 8 /* depth at which threads of different kinds differ */
 
 static void paths_free(struct profile_path *paths)
 {
@@ -328,7 +328,7 @@ int profile__add(struct profile *profile, const uint32_t *frames, size_t n, uint
 	return profile__add_calls(profile, frames, n, weight, 0);
 }
 
-/* The node of the stack, added if it is not there. */
+/* Returns the node of the stack in *@ret_node; adds it if it is missing. */
 static int stack_node(struct profile *profile, const uint32_t *frames, size_t n, uint32_t *ret_node)
 {
 	uint32_t near = n ? frames[min_of(n, (size_t)PATH_DEPTH) - 1] : 0, node = 0;
@@ -469,7 +469,7 @@ void profile__label(const struct profile *profile, const struct profile_frame *f
 	const char *name = strtab__get(profile->strings, frame->name);
 	const char *file = strtab__get(profile->strings, frame->file);
 	char suffix[PROFILE_MARK_BYTES] = "";
-	/* What is no path is kept whole: "(eval at /a/b.rb:1)", "<internal:kernel>". */
+	/* A file that is not a path is shown whole: "(eval at /a/b.rb:1)", "<internal:kernel>". */
 	const char *slash = strchr("(<", file[0]) ? NULL : strrchr(file, '/');
 	const char *base = slash && slash[1] ? slash + 1 : file;
 	int native = frame->kind == KIND_NATIVE || frame->kind == KIND_INLINED;

@@ -8,10 +8,11 @@
 
 #include "core/base/strtab.h"
 
-/* A profile is what presentation sees: merged stacks as one tree of interned frames with weights,
+/* A profile is the input of all reports: merged stacks as one tree of interned frames with weights,
  * which are sums of the values of one event's samples.
- * It knows nothing of processes, ELF files or recordings, and no language by name: what a frame's
- * kind is called, and how it is marked, is data. */
+ *
+ * A profile has no processes, ELF files or recordings, and names no language: the name and the mark
+ * of a frame's kind are data. */
 
 enum {
 	KIND_KERNEL,
@@ -22,43 +23,43 @@ enum {
 	KINDS_MAX = 32,
 };
 
-/* What weights are. */
+/* the unit of weights */
 enum profile_unit {
 	PROFILE_SAMPLES,     /* ticks of a timer */
 	PROFILE_NANOSECONDS, /* time that was measured */
 	PROFILE_BYTES,
-	PROFILE_COUNT, /* occurrences of anything */
-	PROFILE_OTHER, /* `unit_name` tells */
+	PROFILE_COUNT, /* occurrences of any event */
+	PROFILE_OTHER, /* as in `unit_name` */
 };
 
 struct profile_kind {
 	char name[32];	/* "kernel", "native", "inlined", then runtimes' names */
 	char suffix[8]; /* for --annotate: "_[k]", "_[n]", "_[i]", ...; may be "" */
-	bool label;	/* its frames are no code: groups, "woken by ..." */
+	bool label;	/* frames are labels, not code: groups, "woken by ..." */
 };
 
-/* What a frame is to the run of native frames that it stands in (core/profile/frames.h). */
+/* The role of a frame in its run of native frames (core/profile/frames.h). */
 enum profile_role {
 	ROLE_PLAIN,
-	ROLE_INTERPRETER, /* of a library that runs a runtime's frames */
-	ROLE_CALLER,	  /* the same, and what it calls is a function that a script called */
-	ROLE_SYSCALL,	  /* where the kernel begins with a certain system call */
+	ROLE_INTERPRETER, /* belongs to a library that runs a runtime's frames */
+	ROLE_CALLER,	  /* also calls a function on behalf of a script */
+	ROLE_SYSCALL,	  /* entry of a certain system call in the kernel */
 	ROLE_BLOCK,	  /* stands for a run of frames of an interpreter's library */
 };
 
 struct profile_frame {
 	uint32_t name;	  /* strtab ids */
 	uint32_t file;	  /* full path, or "" */
-	uint32_t line;	  /* 0: unknown or not wanted */
-	uint32_t library; /* of native code and the kernel: in short; "": none, or unknown */
+	uint32_t line;	  /* 0: unknown or not requested */
+	uint32_t library; /* short name, of native code and the kernel; "": none, or unknown */
 	uint8_t kind;
-	uint8_t role;	/* enum profile_role; follows from the others */
-	bool inferred;	/* nothing proves that it was there */
-	uint32_t image; /* number + 1 in the profile's; 0: its address is not known or not wanted */
+	uint8_t role;	  /* enum profile_role; follows from the others */
+	bool inferred;	  /* not proven to be on the stack */
+	uint32_t image;	  /* number + 1 in `images`; 0: address unknown or not requested */
 	uint64_t address; /* as in the image's file */
 };
 
-/* A file with native code. */
+/* a file with native code */
 struct profile_image {
 	uint32_t path, build_id; /* strtab ids */
 };
@@ -67,28 +68,29 @@ struct profile_image {
 struct profile_node {
 	uint32_t parent;
 	uint32_t frame;
-	uint64_t self;	      /* weight of the stacks that end here */
-	uint64_t calls;	      /* of those stacks; 0 unless calls were counted */
-	uint64_t waiting;     /* part of `self`: the thread waited, or was stopped */
-	uint64_t preempted;   /* part of `self`: it could have run, but another had the CPU */
-	uint64_t samples;     /* that `self` comes from; 0: not known */
-	uint64_t occurrences; /* that these stand for; 0: not known */
-	uint64_t waits, preemptions; /* parts of these: in `waiting` and `preempted` */
-	uint32_t run;		     /* it stands for so many frames at most; 0 or 1: for its own */
+	uint64_t self;	    /* weight of the stacks that end here */
+	uint64_t calls;	    /* number of calls in those stacks; 0 unless calls were counted */
+	uint64_t waiting;   /* part of `self` in which the thread waited, or was stopped */
+	uint64_t preempted; /* part of `self` in which the thread was runnable, but another had the
+			       CPU */
+	uint64_t samples;   /* number of samples in `self`; 0: unknown */
+	uint64_t occurrences; /* number of occurrences that the samples stand for; 0: unknown */
+	uint64_t waits, preemptions; /* parts of `occurrences`: in `waiting` and `preempted` */
+	uint32_t run; /* largest number of frames that the node stands for; 0 or 1: only its own */
 };
 
-/* What a stack adds to the node where it ends. */
+/* The values that a stack adds to the node where it ends. */
 struct profile_value {
 	uint64_t weight, calls, waiting, preempted, samples, occurrences, waits, preemptions;
 };
 
-/* A part of a node's own value: that of one thread. */
+/* the part of a node's own value that belongs to one thread */
 struct profile_share {
 	uint32_t node, thread;
 	struct profile_value value;
 };
 
-/* What a thread's samples in a column of time add to the node where they end. */
+/* The weight that a thread's samples in a column of time add to the node where they end. */
 enum profile_state {
 	PROFILE_RUNNING,
 	PROFILE_WAITING,
@@ -104,26 +106,26 @@ struct profile_cell {
 
 struct profile_thread {
 	uint32_t pid, tid;
-	uint64_t task; /* that it was at; 0: none, or it does not matter */
+	uint64_t task; /* task that the thread worked on; 0: none, or not requested */
 	char *process, *name;
-	char *cgroup, *container; /* of the process; "": not known, or none */
-	char *command;		  /* line of the process; "": unknown */
+	char *cgroup, *container; /* cgroup and container of the process; "": unknown, or none */
+	char *command;		  /* command line of the process; "": unknown */
 };
 
-/* The same, borrowed. */
+/* As struct profile_thread; borrowed. */
 struct profile_thread_of {
 	uint32_t pid, tid;
 	uint64_t task;
 	const char *process, *name;
-	const char *cgroup, *container; /* NULL is as good as "" */
-	const char *command;		/* the same */
+	const char *cgroup, *container; /* NULL: as "" */
+	const char *command;		/* NULL: as "" */
 };
 
-/* How many occurrences had values in [2^(i-1), 2^i), or 0 for i == 0. */
+/* The numbers of occurrences with values in [2^(i-1), 2^i), or with 0 for i == 0. */
 #define PROFILE_BUCKETS 65
 struct profile_histogram {
-	char *name;    /* of the group; "" for all and for a stack */
-	uint32_t node; /* where the stack ends; 0: it is not of one */
+	char *name;    /* name of the group; "" for all and for a stack */
+	uint32_t node; /* node where the stack ends; 0: not of a stack */
 	uint64_t occurrences, value;
 	uint64_t buckets[PROFILE_BUCKETS];
 };
@@ -141,82 +143,82 @@ struct profile {
 	size_t n_frames, cap_frames;
 	struct profile_node *nodes;
 	size_t n_nodes, cap_nodes;
-	struct profile_image *images; /* of frames with addresses */
+	struct profile_image *images; /* files of frames with addresses */
 	size_t n_images, cap_images;
-	uint32_t
-		*short_files; /* by string: where the part begins that labels show; NULL: not set */
+	uint32_t *short_files; /* by string: start of the part that labels show; NULL: not set */
 	uint32_t n_short_files;
 	void *frame_index, *node_index; /* private: hash tables of profile.c */
 	struct profile_path *paths;	/* private */
-	/* Names of functions of interpreters that call native functions for scripts, patterns of
-	 * fnmatch(3) with FNM_EXTMATCH up to a NULL, borrowed; NULL: not known. */
+	/* Names of functions of interpreters that call native functions for scripts: patterns of
+	 * fnmatch(3) with FNM_EXTMATCH up to a NULL, borrowed; NULL: unknown. */
 	const char *const *callers;
 	const struct code_rules *const
-		*rules;		/* of its runtimes, up to a NULL, borrowed; NULL: none */
-	uint32_t *interpreters; /* libraries, by profile__interpreter */
+		*rules;		/* rules of its runtimes, up to a NULL, borrowed; NULL: none */
+	uint32_t *interpreters; /* libraries, set by profile__interpreter() */
 	size_t n_interpreters, cap_interpreters;
 
-	/* All values, divided among threads; none unless the maker was asked for them. */
+	/* All values, divided among threads; empty unless requested. */
 	struct profile_thread *threads;
 	size_t n_threads, cap_threads;
 	struct profile_share *shares;
 	size_t n_shares, cap_shares;
 
-	/* The same over time, in columns: profile__add_cell. None unless the maker was asked. */
+	/* All values, divided among threads and columns of time: profile__add_cell(). Empty unless
+	 * requested. */
 	struct profile_cell *cells;
 	size_t n_cells, cap_cells;
 	uint64_t column_ns, n_columns;
-	bool instants; /* columns are of 1 ns, and cells in no order */
+	bool instants; /* columns are of 1 ns, and cells are not sorted */
 
-	/* What was measured: profile__measures. */
+	/* The event and its unit: profile__measures(). */
 	enum profile_unit unit; /* PROFILE_SAMPLES unless the maker sets it */
 	char *unit_name;	/* NULL: "samples" */
 	char *event;		/* NULL: "cpu" */
 	char *occurrences_name; /* "EVENT occurrences"; NULL: profile__measures was not called */
-	char *task_name;	/* what threads' tasks are called; NULL: not known */
+	char *task_name;	/* name of threads' tasks; NULL: unknown */
 	bool counts_calls;	/* weights are the time of the nodes' calls */
-	uint8_t group_kind;	/* of outermost frames that are no code, but what the user has
-				   grouped by; 0: there are none */
+	uint8_t group_kind;	/* kind of the outermost frames if they are groups, not code; 0: not
+				   grouped */
 
-	/* Frames of all samples, and how many of them nothing proves. */
+	/* Numbers of frames of all samples, and of those that are inferred. */
 	struct profile_evidence {
 		uint64_t natives, inferred_natives;
 		uint64_t runtimes, inferred_runtimes;
 	} evidence;
 
-	/* Waiting that means nothing, left out: its weight, that of all with it, and the threads
-	 * in which it was. */
+	/* Idle waits, which are left out: their weight, the weight of all samples with them, and
+	 * the number of threads that had some. */
 	struct {
 		uint64_t weight, whole;
 		uint32_t threads;
 	} idle;
 
-	/* The first is that of all; none unless the maker adds some. */
+	/* The first one is that of all samples; empty unless requested. */
 	struct profile_histogram *histograms;
 	size_t n_histograms, cap_histograms;
 
 	/* for titles */
-	char *other_events; /* "a, b": what else the recording has; NULL or "": nothing */
-	char *nameless; /* what native code has no symbols, a sentence; NULL: all that counts has */
+	char *other_events; /* "a, b": other events of the recording; NULL or "": none */
+	char *nameless; /* sentence about native code without symbols; NULL: too little to report */
 	char *target;	/* "pid 4711 (python3 app.py)" */
-	char *started;	/* when, in UTC: "2026-11-24T06:30:00Z"; "" or NULL: not known */
-	char *host;	/* that it was recorded on; "" or NULL: not known */
+	char *started;	/* start in UTC: "2026-11-24T06:30:00Z"; "" or NULL: unknown */
+	char *host;	/* name of the recorded machine; "" or NULL: unknown */
 	double duration_s;
-	/* When the oldest process began that has a frame of an interpreter, CLOCK_REALTIME in
-	 * seconds; 0: not known, or there is none. */
+	/* Start of the oldest process with a frame of an interpreter, CLOCK_REALTIME in seconds; 0:
+	 * unknown, or no such process. */
 	double begun_s;
 	double frequency_hz;
 	uint64_t total;		     /* sum of all weights */
-	uint64_t waiting, preempted; /* parts of it, as for nodes */
-	uint64_t samples;	     /* that they come from; 0: not known */
-	uint64_t occurrences;	     /* that these stand for; the same */
+	uint64_t waiting, preempted; /* parts of `total`, as for nodes */
+	uint64_t samples;	     /* number of samples; 0: unknown */
+	uint64_t occurrences; /* number of occurrences that the samples stand for; 0: unknown */
 	struct profile_loss *losses; /* only counters that are not zero */
 	size_t n_losses, cap_losses;
 };
 
-/* With the kinds kernel, native and inlined in place. NULL: out of memory. */
+/* Returns a new profile with the kinds kernel, native and inlined, or NULL if out of memory. */
 struct profile *profile__new(void);
-void profile__free(struct profile *profile); /* NULL is fine */
+void profile__free(struct profile *profile); /* @profile may be NULL */
 
 /* Sets event and unit (as SINK_UNIT_* of core/profile/sink.h spells it, or any other text). Both
  * are copied. 0 or -ENOMEM. */
@@ -225,65 +227,70 @@ int profile__measures(struct profile *profile, const char *event, const char *un
 /* Returns the unit of weights: "samples" or another of SINK_UNIT_*, or any other text. */
 const char *profile__unit(const struct profile *profile);
 
-/* Kind number of a runtime of that name, added at first sight; or -ENOSPC. */
+/* Returns the number of the kind of a runtime with that name; adds the kind if it is new. Returns
+ * -ENOSPC if there are KINDS_MAX kinds. */
 int profile__kind(struct profile *profile, const char *name, const char *suffix);
 
-/* The same for a kind whose frames are no code. */
+/* As profile__kind(), for a kind whose frames are labels, not code. */
 int profile__label_kind(struct profile *profile, const char *name);
 
-/* Is it a function of a runtime? */
+/* Returns true for a function of a runtime. */
 static inline bool profile__is_runtime(const struct profile *profile,
 				       const struct profile_frame *frame)
 {
 	return frame->kind >= KIND_RUNTIME && !profile->kinds[frame->kind].label;
 }
 
-/* What a file of native code is called in short: "libc" for "/lib/libc.so.6". */
+/* Writes the short name of a file of native code: "libc" for "/lib/libc.so.6". */
 #define PROFILE_LIBRARY_BYTES 256
 void profile__library(const char *file, char *buf, size_t size);
 
-/* Frames of this library (in short) that come later run a runtime's frames. 0 or -ENOMEM. */
+/* Marks @library (a short name) as an interpreter: frames of it that are added later run a
+ * runtime's frames. Returns 0 or -ENOMEM. */
 int profile__interpreter(struct profile *profile, const char *library);
 
-/* `ret`: its number + 1. 0 or -ENOMEM. */
+/* Sets *@ret to the number of the image + 1. Returns 0 or -ENOMEM. */
 int profile__add_image(struct profile *profile, const char *path, const char *build_id,
 		       uint32_t *ret);
 
-/* The frame that stands for a run of such a library's frames. 0 or -ENOMEM. */
+/* Returns the frame that stands for a run of an interpreter's frames, in *@ret_frame. Returns 0 or
+ * -ENOMEM. */
 int profile__block(struct profile *profile, uint32_t library, uint32_t *ret_frame);
 
-/* For profile.c: enum profile_role of a frame that is otherwise complete. */
+/* Returns the enum profile_role of a frame that is otherwise complete. For profile.c. */
 uint8_t profile__role(const struct profile *profile, const struct profile_frame *frame);
 
 /* Interns a frame; `file` and `library` may be NULL. 0 or -ENOMEM. */
 int profile__code(struct profile *profile, uint8_t kind, const char *name, const char *file,
 		  uint32_t line, const char *library, uint32_t *ret_frame);
-/* The same with kind, line, image, address and inferred as in `at`. */
+/* As profile__code(), with kind, line, image, address and inferred as in @at. */
 int profile__code_at(struct profile *profile, const struct profile_frame *at, const char *name,
 		     const char *file, const char *library, uint32_t *ret_frame);
-/* The same without a library. */
+/* As profile__code(), without a library. */
 int profile__frame(struct profile *profile, uint8_t kind, const char *name, const char *file,
 		   uint32_t line, uint32_t *ret_frame);
 
-/* Adds one stack, `frames` root first. 0 or -ENOMEM. n == 0 gives the weight to the root node. */
+/* Adds one stack; @frames are root first. With n == 0 the root node receives the weight. Returns 0
+ * or -ENOMEM. */
 int profile__add(struct profile *profile, const uint32_t *frames, size_t n, uint64_t weight);
 
-/* profile__add for stacks whose calls were counted and timed. */
+/* As profile__add(), for stacks whose calls were counted and timed. */
 int profile__add_calls(struct profile *profile, const uint32_t *frames, size_t n,
 		       uint64_t weight_ns, uint64_t calls);
 
-/* The same for all that a stack can add. The parts are at most the weight. `ret_node`: where it
- * ends; may be NULL. */
+/* As profile__add(), for all values of a stack. Parts are at most the weight. *@ret_node is the
+ * node where the stack ends; may be NULL. */
 int profile__add_value(struct profile *profile, const uint32_t *frames, size_t n,
 		       const struct profile_value *value, uint32_t *ret_node);
 
-/* The same for a node that is there already. */
+/* As profile__add_value(), for an existing node. */
 void profile__add_at(struct profile *profile, uint32_t node, const struct profile_value *value);
 
-/* The node of `parent`'s child for that frame, added if it is not there. 0 or -ENOMEM. */
+/* Returns the child of @parent for @frame in *@ret_node; adds it if it is missing. Returns 0 or
+ * -ENOMEM. */
 int profile__child(struct profile *profile, uint32_t parent, uint32_t frame, uint32_t *ret_node);
 
-/* 0 or -ENOMEM. `ret`: its number in shares. */
+/* Adds a thread. *@ret is its number in shares. Returns 0 or -ENOMEM. */
 int profile__add_thread(struct profile *profile, const struct profile_thread_of *thread,
 			uint32_t *ret);
 int profile__copy_thread(struct profile *profile, const struct profile_thread *thread,
@@ -293,52 +300,53 @@ int profile__add_share(struct profile *profile, const struct profile_share *shar
 
 int profile__add_cell(struct profile *profile, const struct profile_cell *cell);
 
-/* After the last one: sorts them by column, thread, node and state, adds up what is alike, and
- * makes columns wider until there are at most `most`; where that takes too wide ones, there are
- * none. */
+/* Must be called after the last cell. Sorts cells by column, thread, node and state, and adds up
+ * equal ones. Makes columns wider until there are at most @most cells. Drops all cells if the
+ * columns would become too wide. */
 #define PROFILE_CELLS_MAX 300000
 void profile__finish_cells(struct profile *profile, size_t most);
 
-/* An empty one with the titles, losses, kinds and frames (by the same numbers) of another. NULL:
- * out of memory. */
+/* Returns an empty profile with the titles, losses, kinds and frames (by the same numbers) of
+ * @profile, or NULL if out of memory. */
 struct profile *profile__like(const struct profile *profile);
 
-/* The same samples with their stacks turned round: what functions were called by. The outermost
- * labels stay outermost. Calls stay with no node. The caller frees `*ret`. 0 or -ENOMEM. */
+/* Turns the stacks of the samples round, so that they lead from functions to their callers. The
+ * outermost labels stay outermost. Numbers of calls are dropped. The caller frees *@ret. Returns 0
+ * or -ENOMEM. */
 int profile__inverted(const struct profile *profile, struct profile **ret);
 
-/* Are some weights of running and some of not running? */
+/* Returns true if some weights are of running threads and some of threads that do not run. */
 bool profile__mixes(const struct profile *profile);
 
-/* Returns true if the weights are no numbers of occurrences, and these numbers are known, too. They
- * are not if the profile mixes ticks of a clock and waits. */
+/* Returns true if the profile has numbers of occurrences besides its weights. It has none if it
+ * mixes ticks of a clock and waits. */
 bool profile__has_occurrences(const struct profile *profile);
 
-/* A new one, empty, borrowed until the next; NULL: out of memory. */
+/* Returns a new empty histogram, borrowed until the next one, or NULL if out of memory. */
 struct profile_histogram *profile__add_histogram(struct profile *profile, const char *name);
 void profile__count(struct profile_histogram *histogram, unsigned bucket, uint64_t occurrences,
 		    uint64_t value);
 
 int profile__add_loss(struct profile *profile, const char *name, uint64_t count);
 
-/* The mark that --annotate appends to a frame's name: its kind's suffix. That of an inferred frame
- * has a question mark: "_[n?]". */
+/* Writes the mark that --annotate appends to a frame's name: its kind's suffix. The mark of an
+ * inferred frame has a question mark: "_[n?]". */
 #define PROFILE_MARK_BYTES 12
 void profile__mark(const struct profile *profile, const struct profile_frame *frame,
 		   char mark[PROFILE_MARK_BYTES]);
 
-/* Writes "0.3 % of native frames and 2 % of runtime frames are inferred", or "" if none are. */
+/* Writes "0.3 % of native frames and 2 % of runtime frames are inferred", or "" if no frame is. */
 #define PROFILE_INFERRED_BYTES 96
 void profile__inferred(const struct profile_evidence *evidence, char text[PROFILE_INFERRED_BYTES]);
 
-/* Has labels show files by the shortest end of their path, from a slash on, that no other file of
- * the profile has. Else they show the last component. 0 or -ENOMEM */
+/* Makes labels show each file by the shortest end of its path, in whole components, that no other
+ * file of the profile has. Otherwise labels show the last component. Returns 0 or -ENOMEM. */
 int profile__shorten_files(struct profile *profile);
 
-/* How a frame is shown everywhere: `name`, or for frames with a file `name (base)`, `name
- * (base:line)` where line is not 0, with profile__mark() appended if `annotate`. Native and
- * inlined frames show their file only when they have a line. Writes a NUL-terminated text, cut if
- * need be, raw: not yet escaped for any format. */
+/* Writes the label of @frame: `name`, or for frames with a file `name (base)`, `name (base:line)`
+ * if line is not 0, with profile__mark() appended if @annotate is set. Native and inlined frames
+ * show their file only if they have a line. The text is NUL-terminated, truncated if necessary, and
+ * not yet escaped for any format. */
 void profile__label(const struct profile *profile, const struct profile_frame *frame, int annotate,
 		    char *buf, size_t size);
 

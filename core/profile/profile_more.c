@@ -9,12 +9,11 @@
 #include "core/base/util.h"
 #include "core/profile/profile.h"
 
-/* Libraries, threads, and copies of a profile: what is made of its frames and nodes, not how they
- * are kept. */
+/* Libraries, threads, and copies of a profile. profile.c holds the frames and nodes. */
 
-/* Names of shared objects end with ".so", numbers of a version, or, for the modules of an
- * interpreter, begin the end with what it is called: all that is from the first dot on that no
- * digit follows ("libx3.11.so.1.0", "_x.abi3.so"). Other names stay. */
+/* Cuts the name of a shared object at the first dot that no digit follows: "libx3.11.so.1.0",
+ * "_x.abi3.so". That removes ".so", the numbers of a version, and the tag of an interpreter's
+ * module. Other names stay. */
 void profile__library(const char *file, char *buf, size_t size)
 {
 	const char *slash = strrchr(file, '/'), *name = slash && slash[1] ? slash + 1 : file;
@@ -46,7 +45,7 @@ static bool is_caller(const struct profile *profile, const char *name)
 	return false;
 }
 
-/* System calls by how arch/ARCH/include/asm/syscall_wrapper.h (Linux 6.1) calls them. */
+/* Detects system calls by the prefixes of arch/ARCH/include/asm/syscall_wrapper.h (Linux 6.1). */
 uint8_t profile__role(const struct profile *profile, const struct profile_frame *frame)
 {
 	static const char *const syscalls[] = { "__x64_sys_", "__ia32_sys_", "__arm64_sys_" };
@@ -187,8 +186,7 @@ static int copy_frames(const struct profile *from, struct profile *to)
 	return ret;
 }
 
-/* Writes the share with at most three significant digits; a share that is not 0 is not shown as 0.
- */
+/* Writes the share with at most three significant digits. Only a share of 0 is shown as 0. */
 static int put_share(char *text, size_t size, uint64_t part, uint64_t whole, const char *what)
 {
 	double percent = 100.0 * part / whole;
@@ -252,10 +250,10 @@ struct profile *profile__like(const struct profile *from)
 	return to;
 }
 
-/* What a file can make of this: long stacks, all different from their ends. */
+/* A file can contain long stacks that all differ at their ends, which makes many nodes. */
 #define INVERTED_NODES_MAX (1u << 26)
 
-/* The stack that ends at `node`, as it is shown turned round. */
+/* Adds the stack that ends at @node, turned round. */
 static int invert_stack(const struct profile *from, uint32_t node, struct profile *to,
 			uint32_t *stack, uint32_t *ret_node)
 {
@@ -271,7 +269,7 @@ static int invert_stack(const struct profile *from, uint32_t node, struct profil
 
 	if (!end->self && !end->samples && !end->occurrences)
 		return 0;
-	stack++; /* there is room for what is outermost */
+	stack++; /* leaves room for the outermost label */
 	for (; node; node = from->nodes[node].parent)
 		stack[n++] = from->nodes[node].frame;
 	if (n && from->kinds[from->frames[stack[n - 1]].kind].label) {
@@ -283,7 +281,7 @@ static int invert_stack(const struct profile *from, uint32_t node, struct profil
 	return profile__add_value(to, stack, n, &value, ret_node);
 }
 
-/* `nodes`: by node, where its stack ends now. */
+/* Copies threads and shares. @nodes: by node, the node where its stack ends now. */
 static int copy_shares(const struct profile *from, const uint32_t *nodes, struct profile *to)
 {
 	uint32_t number;

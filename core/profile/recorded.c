@@ -10,12 +10,13 @@
 #include "core/profile/merge.h"
 #include "core/profile/recorded_row.h"
 
-/* Stack addresses come as offsets from the base of their stack: any base does, if it is so high
- * that none gets below 0. */
+/* Stack addresses come as offsets from the base of their stack. Any base works that is high enough
+ * for all addresses to be above 0. */
 #define STACK_BASE	 (1ULL << 62)
 #define STACK_OFFSET_MAX (1LL << 61)
 
-/* The same with that id, greater than those before it, as it is searched for by halves. */
+/* Adds a row with an id, which must be greater than all earlier ones, as rows are found by binary
+ * search. */
 #define add_row_of(table, number)                                             \
 	({                                                                    \
 		__typeof__((table)->rows) added = add_row(table);             \
@@ -26,7 +27,7 @@
 		added;                                                        \
 	})
 
-/* Empties them; of zeroed ones, too. */
+/* Empties the indexes, also zeroed ones. */
 static void reset_indexes(struct recorded *recorded)
 {
 	struct intern *const indexes[] = { &recorded->stack_index,  &recorded->measure_index,
@@ -82,7 +83,7 @@ void recorded__clear_samples(struct recorded *recorded)
 
 size_t recorded__bytes(const struct recorded *recorded)
 {
-	enum { INDEX_BYTES = 48 }; /* of a stack: core/base/intern.c at its usual load */
+	enum { INDEX_BYTES = 48 }; /* per row: core/base/intern.c at its usual load */
 
 	return recorded->n_texts + table_bytes(recorded->events) +
 	       table_bytes(recorded->processes) + table_bytes(recorded->threads) +
@@ -101,7 +102,7 @@ static int compare_id(const void *key, const void *row)
 	return a < b ? -1 : a > b;
 }
 
-/* braid's own files have all ids from 1 on. */
+/* Files that braid wrote have all ids from 1 on, so that the first comparison usually succeeds. */
 uint32_t recorded__find_id(const void *rows, size_t n, size_t size, uint32_t id)
 {
 	const char *at = rows, *found;
@@ -204,7 +205,7 @@ int recorded__add_thread(struct recorded *recorded, uint32_t id, uint32_t proces
 	return recorded__add_text(recorded, name, &row->name);
 }
 
-/* Of one that there is. */
+/* Does nothing if there is no such thread. */
 int recorded__name_thread(struct recorded *recorded, uint32_t id, const char *name)
 {
 	uint32_t index = recorded__find(&recorded->threads, id);
@@ -293,7 +294,7 @@ int recorded__add_node(struct recorded *recorded, uint32_t id, const struct sink
 	struct recorded_node *row;
 
 	if (node->parent >= id)
-		return -EBADMSG; /* a cycle, maybe */
+		return -EBADMSG; /* may be a cycle */
 	row = add_row_of(&recorded->nodes, id);
 	if (!row)
 		return -ENOMEM;

@@ -10,21 +10,21 @@
 #include "core/profile/profile.h"
 #include "core/profile/sink.h"
 
-/* What was recorded, as tables in memory: read from a recording (core/store/load.c) or built while
- * recording (core/live/live_profile.c). All that the tables say is checked: references are
- * indexes into the arrays here, or RECORDED_NONE for those that are absent or lead nowhere; chains
- * of nodes end; texts are C strings.
+/* The contents of a recording, as tables in memory. They are read from a recording
+ * (core/store/load.c) or built while recording (core/live/live_profile.c). All data in the tables
+ * are checked: references are indexes into the arrays here, or RECORDED_NONE for absent and
+ * dangling ones; chains of nodes end; texts are C strings.
  *
- * Samples are summed up, so that memory grows with the number of distinct stacks and not with
- * time. */
+ * Samples are summed up, so that memory grows with the number of distinct stacks, not with time. */
 
 #define RECORDED_NONE	   UINT32_MAX
-#define RECORDED_DEPTH_MAX 8192 /* nodes of a stack; deeper is damage */
+#define RECORDED_DEPTH_MAX 8192 /* nodes of a stack; a deeper stack is corrupt */
 #define RECORDED_LEVEL_MAX 64	/* locations of a frame */
 
-typedef size_t recorded_text; /* place in the texts; 0 is "" */
+typedef size_t recorded_text; /* offset in the texts; 0: "" */
 
-/* Rows of one table, ascending by `id`, which each row type that is referred to begins with. */
+/* Rows of one table, ascending by `id`, which is the first member of each row type that is referred
+ * to. */
 #define RECORDED_ROWS(type)    \
 	struct {               \
 		type *rows;    \
@@ -38,9 +38,9 @@ struct recorded_event {
 
 struct recorded_process {
 	uint32_t id, pid;
-	recorded_text name, cgroup, container; /* "": not known, or none */
-	recorded_text command;		       /* line; "": unknown */
-	uint64_t start_ticks;		       /* since boot, hundredths of a second; 0: unknown */
+	recorded_text name, cgroup, container; /* "": unknown, or none */
+	recorded_text command;		       /* command line; "": unknown */
+	uint64_t start_ticks; /* start after boot, hundredths of a second; 0: unknown */
 };
 
 struct recorded_thread {
@@ -63,7 +63,7 @@ struct recorded_frame {
 	uint32_t id, image;
 	uint64_t address;
 	uint32_t location, n_locations; /* rows of locations, innermost first */
-	uint8_t kind;			/* KINDS_MAX: none that there can be */
+	uint8_t kind;			/* KINDS_MAX: invalid kind */
 	bool loop;			/* code of an interpreter's loop */
 	bool anonymous;			/* has no image, not even a missing one */
 };
@@ -76,51 +76,51 @@ struct recorded_location {
 struct recorded_node {
 	uint32_t id, parent, frame;
 	uint16_t depth;	  /* nodes from here outwards */
-	uint8_t evidence; /* enum native_evidence; what is unknown is inferred */
-	uint64_t address; /* as merge takes it */
+	uint8_t evidence; /* enum native_evidence; unknown values count as inferred */
+	uint64_t address; /* address for merge__run() */
 };
 
-/* All samples that have these in common. */
+/* the sum of all samples that agree in these fields */
 struct recorded_stack {
 	uint32_t event, thread, native, runtime;
 	struct rec_condition condition;
-	uint8_t age;	/* of what is outstanding: 1 to RECORDED_AGES, by recorded__least_age; 0 */
-	bool complete;	/* the native frames reach the thread's outermost one */
-	uint64_t task;	/* 0: none; always unless keeps_tasks */
-	uint32_t waker; /* the stack of who has ended the wait; RECORDED_NONE unless keeps_wakers */
-	bool rest;	/* what followed the event's last samples, without any stack */
-	uint64_t samples;     /* how many */
-	uint64_t occurrences; /* that they stand for; saturates */
+	uint8_t age;	      /* class of an outstanding object's age, 1 to RECORDED_AGES, by
+				 recorded__least_age(); 0: none */
+	bool complete;	      /* the native frames reach the thread's outermost one */
+	uint64_t task;	      /* 0: none; always unless keeps_tasks */
+	uint32_t waker;	      /* stack that ended the wait; RECORDED_NONE unless keeps_wakers */
+	bool rest;	      /* occurrences after the event's last samples, without any stack */
+	uint64_t samples;     /* number of samples */
+	uint64_t occurrences; /* occurrences that the samples stand for; saturates */
 	uint64_t value;	      /* sum of their totals; saturates */
-	uint64_t last;	      /* number of the newest one, of all samples */
+	uint64_t last;	      /* number of its newest sample, among all samples */
 };
 
-/* Those of a stack's samples whose own value has so many significant bits. */
+/* the samples of a stack whose own value has `bits` significant bits */
 struct recorded_bucket {
 	uint32_t stack;
 	uint8_t bits;
 	uint64_t occurrences, value; /* as in recorded_stack */
 };
 
-/* Those of a stack's samples that were taken in a column of time. */
+/* the samples of a stack in one column of time */
 struct recorded_moment {
 	uint32_t stack;
 	uint64_t column;
 	uint64_t value; /* saturates */
 };
 
-/* What the recording's time is divided into, from its first sample on. */
+/* The columns that divide the recording's time, from its first sample on. */
 struct recorded_columns {
-	uint64_t first_ns, width_ns; /* width 0: moments are not kept */
+	uint64_t first_ns, width_ns; /* width 0: no moments are recorded */
 	uint64_t n;
 };
 
-/* Times of samples. */
+/* Selects samples by time. */
 struct recorded_times {
-	int64_t shift_ns; /* is added to them, by who adds samples, and then only ... */
+	int64_t shift_ns; /* recorded__add_sample() adds it to each time */
 	uint64_t from_ns,
-		to_ns; /* ... those from the one to before the other are taken; both 0: all
-			*/
+		to_ns; /* only samples from from_ns to before to_ns are added; both 0: all */
 };
 
 struct recorded_counter {
@@ -131,14 +131,14 @@ struct recorded_counter {
 struct recorded {
 	char *texts;
 	size_t n_texts, cap_texts;
-	recorded_text kind_names[KINDS_MAX], kind_suffixes[KINDS_MAX]; /* "": no such kind */
+	recorded_text kind_names[KINDS_MAX], kind_suffixes[KINDS_MAX]; /* "": unused kind */
 	recorded_text target;
-	recorded_text task_name; /* what tasks are called; "": not known */
-	recorded_text host;	 /* that it was made on */
-	recorded_text started;	 /* when, in UTC: "2026-11-24T06:30:00Z"; "": not known */
-	double boot_s;		 /* when the machine was booted, CLOCK_REALTIME; 0: not known */
-	int64_t clock_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC then; 0: not known */
-	bool symbols_asked;	 /* debug servers were asked for symbols */
+	recorded_text task_name; /* name of tasks; "": unknown */
+	recorded_text host;	 /* name of the recorded machine */
+	recorded_text started;	 /* start in UTC: "2026-11-24T06:30:00Z"; "": unknown */
+	double boot_s;		 /* boot time of the machine, CLOCK_REALTIME; 0: unknown */
+	int64_t clock_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC at the start; 0: unknown */
+	bool symbols_asked;	 /* debug servers were queried for symbols */
 	double duration_s, frequency_hz;
 	RECORDED_ROWS(struct recorded_event) events;
 	RECORDED_ROWS(struct recorded_process) processes;
@@ -149,54 +149,56 @@ struct recorded {
 	RECORDED_ROWS(struct recorded_location) locations;
 	RECORDED_ROWS(struct recorded_node) nodes;
 	RECORDED_ROWS(struct recorded_stack) stacks;
-	RECORDED_ROWS(struct recorded_bucket) buckets; /* none unless keeps_buckets */
-	RECORDED_ROWS(struct recorded_moment) moments; /* none unless columns has a width */
+	RECORDED_ROWS(struct recorded_bucket) buckets; /* empty unless keeps_buckets */
+	RECORDED_ROWS(struct recorded_moment) moments; /* empty unless columns have a width */
 	RECORDED_ROWS(struct recorded_counter) counters;
-	struct recorded_columns columns; /* set it before the first sample */
-	struct recorded_times times;	 /* the same */
-	bool keeps_buckets;		 /* set it before the first sample */
-	bool keeps_wakers;		 /* the same */
-	bool keeps_tasks;		 /* the same: there can be as many as samples */
-	bool has_tasks;			 /* some sample has one */
-	bool has_links;			 /* private: some sample has one */
-	uint64_t min_age_ns;	     /* the same: what is outstanding, but younger, is left out */
-	struct intern link_index;    /* private: of stacks, + 1, by their samples' links */
-	struct intern stack_index;   /* private: of stacks, + 1 */
-	struct intern bucket_index;  /* private: of buckets, + 1 */
-	struct intern moment_index;  /* private: of moments, + 1 */
+	struct recorded_columns columns; /* must be set before the first sample */
+	struct recorded_times times;	 /* must be set before the first sample */
+	bool keeps_buckets;		 /* must be set before the first sample */
+	bool keeps_wakers;		 /* must be set before the first sample */
+	bool keeps_tasks;    /* must be set before the first sample; there may be as many tasks as
+				samples */
+	bool has_tasks;	     /* some sample has a task */
+	bool has_links;	     /* private: some sample has a link */
+	uint64_t min_age_ns; /* outstanding objects of a smaller age are left out; must be set
+				before the first sample */
+	struct intern link_index;    /* private: numbers of stacks, + 1, by their samples' links */
+	struct intern stack_index;   /* private: numbers of stacks, + 1 */
+	struct intern bucket_index;  /* private: numbers of buckets, + 1 */
+	struct intern moment_index;  /* private: numbers of moments, + 1 */
 	struct intern measure_index; /* private: numbers of events with conditions, + 1 */
-	struct intern task_index;    /* private: the same of those with tasks */
+	struct intern task_index;    /* private: numbers of these with tasks, + 1 */
 	uint32_t n_measures;
 	uint64_t n_samples;
 };
 
-/* Call recorded__done in any case. -ENOMEM. */
+/* The caller calls recorded__done() in any case. Returns 0 or -ENOMEM. */
 int recorded__init(struct recorded *recorded);
 void recorded__done(struct recorded *recorded);
 
-/* The other way round: the offset that gave a node's address. */
+/* Returns the offset from which the node's address was computed. */
 int64_t recorded__offset(const struct recorded_node *node);
 
-/* How much memory the tables need, without what is reserved for growth. */
+/* Returns the memory that the tables need, in bytes, without reserved space. */
 size_t recorded__bytes(const struct recorded *recorded);
 
-/* Borrowed until a text is added. */
+/* Returns a text, borrowed until another text is added. */
 static inline const char *recorded__text(const struct recorded *recorded, recorded_text text)
 {
 	return recorded->texts + text;
 }
 
-/* Each adds a row at the end, whose id is greater than that of the row before it, and returns 0,
- * -ENOMEM or -EBADMSG: it cannot be true. References are ids, and those that lead nowhere become
- * RECORDED_NONE. */
+/* Each function below adds a row at the end, whose id must be greater than that of the previous
+ * row. References are ids; dangling ones become RECORDED_NONE. Each returns 0, -ENOMEM, or -EBADMSG
+ * for a row that contradicts the others. */
 
 int recorded__add_text(struct recorded *recorded, const char *text, recorded_text *ret);
 int recorded__add_event(struct recorded *recorded, uint32_t id, const char *name, const char *unit);
-/* Several with one number: the last one counts. */
+/* If a kind is added twice, the last one counts. */
 int recorded__add_kind(struct recorded *recorded, uint8_t kind, const char *name,
 		       const char *suffix);
 int recorded__add_process(struct recorded *recorded, uint32_t id, uint32_t pid, const char *name,
-			  const char *cgroup, const char *container); /* NULL is as good as "" */
+			  const char *cgroup, const char *container); /* NULL: as "" */
 int recorded__name_process(struct recorded *recorded, uint32_t id, const char *name);
 int recorded__set_command(struct recorded *recorded, uint32_t id, const char *command);
 int recorded__set_start(struct recorded *recorded, uint32_t id, uint64_t start_ticks);
@@ -209,68 +211,71 @@ int recorded__add_function(struct recorded *recorded, uint32_t id, const char *n
 			   const char *file);
 int recorded__add_counter(struct recorded *recorded, const char *name, uint64_t value);
 
-/* `frame->loop`, `kind` (KINDS_MAX and above: none), `image`, `address` count. `anonymous`: no
- * image, not even one that is missing. */
+/* Adds a frame. Uses `kind` (KINDS_MAX and above: invalid), `image`, `address` and `loop` of
+ * @frame. @anonymous is set if it has no image, not even a missing one. */
 int recorded__add_frame(struct recorded *recorded, uint32_t id, const struct sink_frame *frame,
 			bool anonymous);
 
-/* The next outward location of a frame (by index); all of one frame's follow each other. More than
- * RECORDED_LEVEL_MAX are ignored. */
+/* Adds the next outward location of @frame (an index). All locations of one frame must follow each
+ * other. Those beyond RECORDED_LEVEL_MAX are ignored. */
 int recorded__add_location(struct recorded *recorded, uint32_t frame, uint8_t kind,
 			   uint32_t function, uint32_t line);
 
 int recorded__add_node(struct recorded *recorded, uint32_t id, const struct sink_node *node);
 
-/* The sums of the stack that has the sample's event, thread and nodes, a new row if it is the
- * first. Borrowed until the next row. */
+/* Returns the row of the sample's stack in *@ret; adds it if it is new. Borrowed until the next
+ * row. */
 int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 		    struct recorded_stack **ret);
 
-/* Is it about what was allocated and not freed? Then samples' `object` is how long that was held,
- * in ns. */
+/* Returns true if the event is about memory that is allocated and not freed. The `object` of its
+ * samples is the age of the memory, in ns. */
 bool recorded__is_outstanding(const struct recorded *recorded, uint32_t event);
 
-/* The smallest age of a class from 1, in ns; that of the one after the last is the greatest there
- * is. */
+/* Returns the smallest age of class @age, from 1, in ns. For the class after the last one it is
+ * UINT64_MAX. */
 #define RECORDED_AGES 6
 uint64_t recorded__least_age(unsigned age);
 
-/* The class of an age. */
+/* Returns the class of an age. */
 uint8_t recorded__age(uint64_t age_ns);
 
-/* Adds to the stack's sums. */
+/* Adds a sample to the sums of its stack. */
 int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sample);
 
-/* Sums of a stack (by index) in a bucket or a column, which are added to. */
+/* Add to the sums of a stack (by index) in a bucket or a column. */
 int recorded__add_bucket(struct recorded *recorded, const struct recorded_bucket *bucket);
 int recorded__add_moment(struct recorded *recorded, const struct recorded_moment *moment);
 
-/* The row of a stack that is the same in all but sums. Borrowed until the next row. */
+/* Returns the row of the stack that equals @stack in all but sums; adds it if it is new. Borrowed
+ * until the next row. */
 int recorded__same_stack(struct recorded *recorded, const struct recorded_stack *stack,
 			 struct recorded_stack **ret);
 
-/* Forgets all samples, and nothing else. */
+/* Removes all samples, and nothing else. */
 void recorded__clear_samples(struct recorded *recorded);
 
-/* Copies into `to`, which is empty, the stacks that are marked by index, and what they need. */
+/* Copies the stacks that are marked by index, and all rows that they need, to @to, which must be
+ * empty. */
 int recorded__keep(const struct recorded *recorded, const bool *stacks, struct recorded *to);
 
-/* Index of the row with that id, or RECORDED_NONE. */
+/* Returns the index of the row with that id, or RECORDED_NONE. */
 uint32_t recorded__find_id(const void *rows, size_t n, size_t size, uint32_t id);
 #define recorded__find(table, id) \
 	recorded__find_id((table)->rows, (table)->n, sizeof(*(table)->rows), (id))
 
-/* Is the event (its index) a timer's, whose values are ticks? */
+/* Returns true if the event (an index) is a timer's, whose values are ticks. */
 bool recorded__is_ticks(const struct recorded *recorded, uint32_t event);
 
 /* Returns the time that the ticks stand for, in ns; saturates. */
 uint64_t recorded__ticks_ns(uint64_t ticks, double frequency_hz);
 
-/* Makes times of all ticks, so that they can be added to those of another rate: values and unit of
- * the timer's events. -ENODATA: there are ticks, and their rate is unknown; -ENOMEM. */
+/* Converts ticks of timers to times, so that they can be added to those of another rate. Changes
+ * the values and the unit of such events. Returns 0, -ENOMEM, or -ENODATA if there are ticks and
+ * their rate is unknown. */
 int recorded__time_ticks(struct recorded *recorded);
 
-/* The unit alone, for values that are times already. -ENOMEM */
+/* Changes the unit of ticks, for values that are times already. Returns 0 or -ENOMEM. */
 int recorded__call_ticks_ns(struct recorded *recorded);
 
 #endif

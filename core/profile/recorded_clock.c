@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Ticks of clocks with different rates have one measure in common: the time that each stands for.
- */
+/* Ticks of clocks with different rates have one common measure: the time that each stands for. */
 #include <errno.h>
 #include <string.h>
 
@@ -35,7 +34,7 @@ int recorded__call_ticks_ns(struct recorded *recorded)
 	return ret;
 }
 
-/* The row's stack is of ticks. */
+/* Returns true if the values of @stack are ticks. */
 static bool is_of_ticks(const struct recorded *recorded, uint32_t stack)
 {
 	return stack < recorded->stacks.n &&
@@ -58,7 +57,7 @@ int recorded__time_ticks(struct recorded *recorded)
 			return -ENODATA;
 		recorded->stacks.rows[i].value =
 			recorded__ticks_ns(recorded->stacks.rows[i].value, hz);
-		recorded->stacks.rows[i].occurrences = 0; /* ticks are none */
+		recorded->stacks.rows[i].occurrences = 0; /* ticks are not occurrences */
 	}
 	for (size_t i = 0; i < recorded->buckets.n; i++) {
 		struct recorded_bucket *bucket = &recorded->buckets.rows[i];

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The part of what was recorded that some of its stacks need. */
+/* Copies the part of a recording that some of its stacks need. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "core/profile/recorded.h"
 
-/* So many threads, processes and files are kept even if no stack needs them: they take little, and
- * one that sleeps for long will be back. */
+/* Up to this number, all threads, processes and files are copied even if no stack needs them. They
+ * take little memory, and a thread that sleeps for long may be sampled again. */
 #define KEPT_MAX 65536
 
-/* What is needed, by index. */
+/* the rows that are needed, by index */
 struct marks {
 	const struct recorded *from;
 	bool *processes, *threads, *images, *functions, *frames, *nodes;
@@ -55,7 +55,7 @@ static void mark_frame(struct marks *marks, uint32_t index)
 	}
 }
 
-/* From there outwards. */
+/* Marks the nodes from @index outwards. */
 static void mark_chain(struct marks *marks, uint32_t index)
 {
 	while (index != RECORDED_NONE && !marks->nodes[index]) {

@@ -8,7 +8,7 @@
 #include "core/base/text_ids.h"
 #include "core/base/util.h"
 
-/* By index in what is added: index in the sum, or RECORDED_NONE. */
+/* Maps from indexes of the added recording to indexes of the sum, or RECORDED_NONE. */
 struct maps {
 	uint32_t *events, *processes, *threads, *images, *functions, *frames, *nodes, *stacks;
 	uint8_t kinds[KINDS_MAX + 1];
@@ -16,9 +16,9 @@ struct maps {
 
 struct recorded_merge {
 	struct recorded *to;
-	/* Each gives ids from 1: those of the rows. */
+	/* Each assigns ids from 1, which are those of the rows. */
 	struct text_ids events, processes, threads, images, functions, counters;
-	struct intern names, lists, looks; /* of frames: see frame_place */
+	struct intern names, lists, looks; /* for frames: see frame_place() */
 	uint32_t n_names, n_lists, n_looks;
 	struct intern frames, nodes;
 	struct maps maps;
@@ -94,13 +94,13 @@ static uint32_t mapped(const uint32_t *map, uint32_t index)
 	return index == RECORDED_NONE ? RECORDED_NONE : map[index];
 }
 
-/* As a reference, of which 0 is none. */
+/* Returns the id of a mapped row, as a reference; 0: none. */
 static uint32_t id_of(const uint32_t *map, uint32_t index)
 {
 	return index == RECORDED_NONE ? 0 : map[index] + 1;
 }
 
-/* --- kinds: by name, as runtimes may have had other numbers --- */
+/* --- kinds: by name, as numbers of runtimes may differ --- */
 
 static uint8_t find_kind(const struct recorded *to, uint8_t wanted, const char *name)
 {
@@ -137,7 +137,7 @@ static int add_kinds(struct recorded_merge *merge, const struct recorded *from)
 	return ret;
 }
 
-/* --- what has a name --- */
+/* --- rows with names --- */
 
 static int add_events(struct recorded_merge *merge, const struct recorded *from)
 {
@@ -237,7 +237,7 @@ static int add_functions(struct recorded_merge *merge, const struct recorded *fr
 
 /* --- frames and stacks --- */
 
-/* The pair's number, from 1. 0 or -ENOMEM. */
+/* Returns the number of a pair, from 1, in *@ret. Returns 0 or -ENOMEM. */
 static int number(struct intern *intern, uint32_t *count, uint64_t a, uint64_t b, uint32_t *ret)
 {
 	uint32_t *place = intern__at(intern, a, b);
@@ -250,8 +250,8 @@ static int number(struct intern *intern, uint32_t *count, uint64_t a, uint64_t b
 	return 0;
 }
 
-/* Where its number is or will be: by its address and its look, which are its names, innermost
- * first, and all the rest. NULL: out of memory. */
+/* Returns the place of the frame's number, or NULL if out of memory. The key is the address and a
+ * second number, which stands for the names, innermost first, and all other fields. */
 static uint32_t *frame_place(struct recorded_merge *merge, const struct recorded *from,
 			     const struct recorded_frame *frame)
 {
@@ -317,7 +317,7 @@ static int add_frames(struct recorded_merge *merge, const struct recorded *from)
 	return ret;
 }
 
-/* A node's parent is before it. */
+/* Adds the nodes. A node's parent precedes it. */
 static int add_nodes(struct recorded_merge *merge, const struct recorded *from)
 {
 	struct recorded *to = merge->to;
@@ -368,7 +368,7 @@ static int add_stack(struct recorded_merge *merge, const struct recorded *from, 
 	return 0;
 }
 
-/* Those that others refer to are first. */
+/* Adds the stacks. Those that others refer to are added first. */
 static int add_stacks(struct recorded_merge *merge, const struct recorded *from)
 {
 	int ret = 0;

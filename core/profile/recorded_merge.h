@@ -4,17 +4,18 @@
 
 #include "core/profile/recorded.h"
 
-/* Several recordings as one: what is the same in all that readers see of it (a function by name and
- * file, a frame by its place and its names, a thread by process, number and name, a stack by its
- * frames) is there once, so that the sum of many alike is not larger than one of them. Sums are
- * added up, so are counters and durations; other titles are those of the first. */
+/* Merges several recordings into one. Rows that readers cannot distinguish are stored once, so that
+ * the sum of many similar recordings is not larger than one of them. The keys are: name and file of
+ * a function, place and names of a frame, process, number and name of a thread, frames of a stack.
+ * Sums, counters and durations are added up; other titles are those of the first recording. */
 struct recorded_merge;
 
-/* `to` was initialized, is empty, and outlives it. -ENOMEM. */
+/* Makes a merge into @to, which must be initialized and empty, and outlives it. Returns 0 or
+ * -ENOMEM. */
 int recorded_merge__new(struct recorded *to, struct recorded_merge **ret);
-void recorded_merge__free(struct recorded_merge *merge); /* NULL is fine */
+void recorded_merge__free(struct recorded_merge *merge); /* @merge may be NULL */
 
-/* 0, or -ENOMEM, after which nothing but freeing may follow. */
+/* Adds a recording. Returns 0 or -ENOMEM, after which only recorded_merge__free() is allowed. */
 int recorded_merge__add(struct recorded_merge *merge, const struct recorded *from);
 
 #endif

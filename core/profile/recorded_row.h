@@ -7,8 +7,8 @@
 #include "core/base/util.h"
 #include "core/profile/recorded.h"
 
-/* A new row at the end, zeroed; NULL: out of memory. RECORDED_NONE is no index, so there are fewer
- * rows than that. */
+/* Adds a zeroed row at the end; NULL: out of memory. RECORDED_NONE is not an index, which limits
+ * the number of rows. */
 #define add_row(table)                                                                         \
 	((table)->n >= RECORDED_NONE || array__reserve(&(table)->rows, &(table)->cap,          \
 						       (table)->n + 1, sizeof(*(table)->rows)) \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is kept of samples: sums of each stack, in buckets and columns of time if wanted. */
+/* The sums of samples by stack; on request also by bucket, and by column of time. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "core/profile/recorded.h"
 #include "core/profile/recorded_row.h"
 
-/* The same number for stacks of the same event, waker, condition and task. */
+/* Returns a number that is equal for stacks with equal event, waker, condition and task. */
 static int number_measure(struct recorded *recorded, const struct recorded_stack *stack,
 			  uint32_t *ret)
 {
@@ -187,7 +187,8 @@ int recorded__add_moment(struct recorded *recorded, const struct recorded_moment
 	return 0;
 }
 
-/* A time that lies outside is that of the nearest column: it is not the stack's fault. */
+/* Adds a value to the column of its time. A time outside all columns counts for the nearest one, as
+ * the sample is valid nevertheless. */
 static int count_moment(struct recorded *recorded, uint32_t stack, uint64_t time_ns, uint64_t value)
 {
 	const struct recorded_columns *columns = &recorded->columns;
@@ -201,7 +202,7 @@ static int count_moment(struct recorded *recorded, uint32_t stack, uint64_t time
 	return recorded__add_moment(recorded, &moment);
 }
 
-/* Is it of a time that is wanted? */
+/* Returns true if the time is selected. */
 static bool is_timely(const struct recorded *recorded, uint64_t time_ns)
 {
 	const struct recorded_times *times = &recorded->times;
@@ -226,7 +227,7 @@ int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sa
 	add_saturated(&row->occurrences, sample->weight);
 	row->last = ++recorded->n_samples;
 	add_saturated(&row->value, sample->total);
-	/* A rest without a total has no values that are known. */
+	/* A rest without a total has unknown values. */
 	if (recorded->keeps_buckets && (sample->total || !row->rest) &&
 	    count_value(recorded, row - recorded->stacks.rows, sample))
 		return -ENOMEM;

@@ -10,7 +10,7 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 
-/* Things that an error lists, and then "...". */
+/* Number of items that a message lists before "...". */
 #define LISTED_MAX 8
 
 #define LIST_BYTES 300
@@ -52,7 +52,7 @@ static bool process_matches(const struct recorded *recorded, uint32_t process, u
 	return !pid || (process != RECORDED_NONE && recorded->processes.rows[process].pid == pid);
 }
 
-/* Is it in the container and in the cgroup that are wanted? */
+/* Returns true if the process is in the container and cgroup that the filter selects. */
 static bool place_matches(const struct recorded *recorded, uint32_t process,
 			  const struct profile_filter *filter)
 {
@@ -122,7 +122,7 @@ static int no_thread(const struct recorded *recorded, const char *what,
 			list.text);
 }
 
-/* The pattern is that of a whole name. */
+/* Compiles @pattern so that it must match a whole name. */
 static int compile(const char *pattern, regex_t *ret, struct err *err)
 {
 	char *whole, why[100];
@@ -196,7 +196,7 @@ static uint32_t kind_bit(uint8_t kind)
 	return kind < KINDS_MAX ? 1U << kind : 0;
 }
 
-/* All that a frame is shown as. */
+/* Returns the kinds of all frames that a recorded frame is shown as. */
 static uint32_t kinds_of(const struct recorded *recorded, uint32_t frame)
 {
 	const struct recorded_frame *row;
@@ -211,7 +211,8 @@ static uint32_t kinds_of(const struct recorded *recorded, uint32_t frame)
 	return kinds;
 }
 
-/* A node's parent always has a smaller index. */
+/* Marks the nodes with a frame of @kinds at or outwards of them. A node's parent always has a
+ * smaller index. */
 static int mark_nodes(struct selection *selection, const struct recorded *recorded, uint32_t kinds)
 {
 	selection->nodes = calloc(recorded->nodes.n + 1, sizeof(*selection->nodes));
@@ -277,7 +278,7 @@ static int no_event(const struct recorded *recorded, const char *what, const cha
 			(int)min_of(len, (size_t)64), name, names);
 }
 
-/* Sums are of values in one unit. */
+/* Selects an event. All selected events must have one unit, as their values are added up. */
 static int add_event(struct selection *selection, const struct recorded *recorded, uint32_t event,
 		     struct err *err)
 {
@@ -297,7 +298,8 @@ static int add_event(struct selection *selection, const struct recorded *recorde
 	return 0;
 }
 
-/* Names have commas of their own, maybe: the longest that there is goes first. */
+/* Selects the events in a list. Names may contain commas, so that the longest matching name is
+ * taken first. */
 static int select_named(struct selection *selection, const struct recorded *recorded,
 			const char *what, const char *names, struct err *err)
 {
@@ -337,7 +339,7 @@ int selection__events(struct selection *selection, const struct recorded *record
 	return add_event(selection, recorded, cpu == RECORDED_NONE ? 0 : cpu, err);
 }
 
-/* Has what is selected an age, if that is asked for? */
+/* Fails if the filter requires ages and no selected event has them. */
 static int check_ages(const struct selection *selection, const struct recorded *recorded,
 		      const struct profile_filter *filter, struct err *err)
 {

@@ -4,32 +4,33 @@
 
 #include "core/profile/build.h"
 
-/* What a filter selects of what was recorded. */
+/* the part of a recording that a filter selects */
 struct selection {
 	bool *events;
-	uint32_t event; /* the first of them; RECORDED_NONE: there are no events */
+	uint32_t event; /* the first selected event; RECORDED_NONE: the recording has no events */
 	uint32_t states;
 	bool *threads; /* NULL: all */
-	bool *nodes;   /* from which outwards there is a frame of the wanted kind; NULL: all do */
+	bool *nodes;   /* nodes with a frame of the requested kind here or outwards; NULL: all */
 };
 
-/* The events alone, into one that is zeroed. Errors and the rest as selection__init. */
+/* Selects the events only; @selection must be zeroed. Otherwise as selection__init(). */
 int selection__events(struct selection *selection, const struct recorded *recorded,
 		      const char *what, const struct profile_filter *filter, struct err *err);
 
-/* A filter that can select nothing is an error that says what there is: -ENOENT, -EINVAL, or
- * -ENOMEM. Call selection__done in any case. */
+/* Applies a filter. Returns 0, -ENOMEM, or -ENOENT or -EINVAL if the filter can select nothing; the
+ * message then lists the possible choices. The caller calls selection__done() in any case. */
 int selection__init(struct selection *selection, const struct recorded *recorded, const char *what,
 		    const struct profile_filter *filter, struct err *err);
 void selection__done(struct selection *selection);
 
 bool selection__has(const struct selection *selection, const struct recorded_stack *stack);
 
-/* Has the profile say what is measured. 0 or -ENOMEM. */
+/* Sets the event and unit of @profile. Returns 0 or -ENOMEM. */
 int selection__measures(const struct selection *selection, const struct recorded *recorded,
 			struct profile *profile);
 
-/* The names of all events but the selected ones, for people: "a, b"; "" if there are none. */
+/* Writes the names of all events except the selected ones, for messages: "a, b"; "" if there are no
+ * others. */
 void selection__others(const struct selection *selection, const struct recorded *recorded,
 		       char *buf, size_t size);
 

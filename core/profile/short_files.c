@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The ends of paths by which labels name files. Paths are sorted from their last byte on: then the
- * longest end that a path shares with any other is shared with one next to it. */
+/* The ends of paths by which labels name files. Paths are sorted from their last byte on, so that
+ * the longest end that a path shares with any other is shared with a neighbour. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static int compare_ends(const void *a, const void *b)
 	return (unsigned char)x->text[x->len - 1 - n] - (unsigned char)y->text[y->len - 1 - n];
 }
 
-/* Each path once. */
+/* Writes each path of the profile once. Returns their number. */
 static size_t collect(const struct profile *profile, struct path *paths, bool *seen)
 {
 	size_t n = 0;

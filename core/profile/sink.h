@@ -9,61 +9,63 @@
 #include "bpf/shared.h"
 #include "core/base/err.h"
 
-/* The vocabulary of what is recorded, and who takes it: a recording (core/store/recording.h), a
- * profile that lives in memory (core/live/live_profile.h).
+/* The vocabulary of recorded data, and the interface of their consumer. Consumers are a recording
+ * (core/store/recording.h) and a profile in memory (core/live/live_profile.h).
  *
- * Whoever records (core/capture/ids.h) gives each thing its id and offers it once. The ids of each
- * sort of thing are dense from 1, in the order in which they are offered; 0 stands for "none". What
- * a thing refers to was offered before it, so that a sink can check and need not wait. A sink does
- * not keep the texts that it is given; it copies them. */
+ * The recorder (core/capture/ids.h) gives each object its id and offers it once. The ids of each
+ * sort of object are dense from 1, in the order in which they are offered; 0 stands for "none". An
+ * object is offered after all objects that it refers to, so that a sink can check references and
+ * need not wait. A sink copies the texts that it receives. */
 
-/* What is measured: the first event is the one that is shown unless the user asks for another. */
+/* An event. The first event is shown unless the user chooses another. */
 struct sink_event {
-	const char *name; /* "cpu": as the command line spells it */
-	const char *unit; /* what values are: SINK_UNIT_* */
+	const char *name; /* name as on the command line: "cpu" */
+	const char *unit; /* unit of values: SINK_UNIT_* */
 };
 
-/* Samples of this event and of others with the same `link`: who wakes, and who is woken. */
+/* A sample of this event has the same `link` as the sample of the wait that it ended. */
 #define SINK_EVENT_WAKEUP "wakeup"
 
-/* Of this, or what begins with it and a colon, `object` is how long something was held, in ns. */
+/* For this event, and for names that begin with it and a colon, `object` is the age of the object,
+ * in ns. */
 #define SINK_EVENT_OUTSTANDING "outstanding"
 
-/* Units of values. Readers show those of others' making as they are. */
-#define SINK_UNIT_SAMPLES "samples" /* ticks of a timer: how many the sample stands for */
+/* Units of values. Readers show other units unchanged. */
+#define SINK_UNIT_SAMPLES "samples" /* ticks of a timer that the sample stands for */
 #define SINK_UNIT_NS	  "ns"
 #define SINK_UNIT_BYTES	  "bytes"
-#define SINK_UNIT_COUNT	  "count" /* occurrences of anything else */
+#define SINK_UNIT_COUNT	  "count" /* occurrences of any other event */
 
-/* A program that a process runs: exec makes a new one. */
+/* A program that a process runs; exec makes a new one. */
 struct sink_process {
 	uint32_t pid, parent_pid;
-	uint64_t start_ticks;  /* field 22 of /proc/PID/stat: with pid, one incarnation */
-	const char *name;      /* comm */
-	const char *command;   /* command line, blanks between arguments */
-	const char *cgroup;    /* its path, as in /proc/PID/cgroup; NULL: not known */
-	const char *container; /* its id or name; NULL: none */
+	uint64_t start_ticks; /* field 22 of /proc/PID/stat; identifies one incarnation, with pid */
+	const char *name;     /* comm */
+	const char *command;  /* command line, with blanks between arguments */
+	const char *cgroup;   /* path as in /proc/PID/cgroup; NULL: unknown */
+	const char *container; /* id or name; NULL: none */
 };
 
-/* Where a runtime's frames came from in a process, and why not from a better place. */
+/* The source of a runtime's frames in a process, and the reason why a better one is unavailable. */
 struct sink_source {
 	uint32_t process;
-	const char *runtime, *version; /* version NULL: not known */
+	const char *runtime, *version; /* version NULL: unknown */
 	const char *source;
-	const char *reason; /* NULL: there is no better one */
+	const char *reason; /* NULL: no source is better */
 };
 
-/* One place in code. Kinds are those of core/profile/profile.h. */
+/* a place in code; kinds are those of core/profile/profile.h */
 struct sink_frame {
 	int kind;
-	uint32_t image;	  /* native code of a file: address is link-time; else 0 */
-	uint32_t process; /* code of one process only (JIT, runtime frames); else 0 */
+	uint32_t image;	  /* image of native code, whose address is link-time; otherwise 0 */
+	uint32_t process; /* process of code that only one process has (JIT, runtime frames);
+			     otherwise 0 */
 	uint64_t address; /* native and kernel: an instruction that belongs to the call or is the
 			   * interrupted one; runtime frames: the frame key */
 	bool loop;	  /* native code of an interpreter's loop */
 };
 
-/* What a frame is called. */
+/* the name of a frame */
 struct sink_location {
 	int kind; /* differs from the frame's for inlined functions */
 	const char *function;
@@ -71,9 +73,9 @@ struct sink_location {
 	uint32_t line;	  /* 0: unknown */
 };
 
-/* How far below the base of its stack a frame's stack address (a native frame's CFA, a runtime
- * frame's anchor) lies, in bytes, so that equal stacks of different threads are equal nodes. */
-#define SINK_NO_OFFSET INT64_MIN       /* it has no stack address: kernel frames */
+/* The distance of a frame's stack address (a native frame's CFA, a runtime frame's anchor) below
+ * the base of its stack, in bytes. It makes equal stacks of different threads equal nodes. */
+#define SINK_NO_OFFSET INT64_MIN       /* frame without a stack address: kernel frames */
 #define SINK_APART     (INT64_MIN + 1) /* a runtime frame that waits on another stack */
 
 /* A frame called by its parent's frame: stacks are paths to the root in a forest of nodes. */
@@ -81,10 +83,10 @@ struct sink_node {
 	uint32_t parent; /* 0: outermost */
 	uint32_t frame;
 	int64_t offset;
-	uint32_t evidence; /* enum native_evidence: how the frame was found */
+	uint32_t evidence; /* enum native_evidence, by which the frame was found */
 };
 
-/* Frames' ids have at most so many bits, so that the evidence fits above them in a key. */
+/* The bits of a frame's id, so that the evidence fits above them in a key. */
 #define SINK_FRAME_BITS 30
 
 /* Returns all of a node but its offset as one number. */
@@ -95,9 +97,9 @@ static inline uint64_t sink_node__key(const struct sink_node *node)
 
 struct sink_sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
-	uint64_t value;	  /* its own, in the event's unit */
-	uint64_t weight;  /* occurrences that it stands for, with itself */
-	uint64_t total;	  /* the sum of their values */
+	uint64_t value;	  /* the sample's own value, in the event's unit */
+	uint64_t weight;  /* occurrences that the sample stands for, including itself */
+	uint64_t total;	  /* sum of the values of these occurrences */
 	uint32_t event, thread, cpu;
 	uint32_t native;  /* innermost node of the native (and kernel) stack; 0: none */
 	uint32_t runtime; /* innermost node of the runtimes' stack; 0: none */
@@ -109,46 +111,50 @@ struct sink_sample {
 
 struct sink;
 
-/* Each returns 0 or a negative errno with a sentence in `err` (which may be NULL). After a failed
- * call none may follow. */
+/* Each function returns 0, or a negative errno with a message in @err (which may be NULL). No call
+ * may follow a failed one. */
 struct sink_ops {
 	int (*event)(struct sink *sink, uint32_t id, const struct sink_event *event,
 		     struct err *err);
 	int (*process)(struct sink *sink, uint32_t id, const struct sink_process *process,
 		       struct err *err);
-	/* The process that was offered as `id` has another name and command line by now. */
+	/* Changes the name and command line of the process that was offered as @id. */
 	int (*process_is_called)(struct sink *sink, uint32_t id, const char *name,
 				 const char *command, struct err *err);
-	/* One per name that the kernel had for a thread. */
+	/* Offers a thread, once for each name that the kernel had for it. */
 	int (*thread)(struct sink *sink, uint32_t id, uint32_t process, uint32_t tid,
 		      const char *name, struct err *err);
-	/* What the program calls the thread that was offered as `id`, instead of that name. */
+	/* Replaces the name of the thread that was offered as @id by the name that the program
+	 * uses. */
 	int (*thread_is_called)(struct sink *sink, uint32_t id, const char *name, struct err *err);
-	/* `build_id`: hexadecimal, "" for none. */
+	/* Offers an image. @build_id is hexadecimal; "": none. */
 	int (*image)(struct sink *sink, uint32_t id, const char *path, const char *build_id,
 		     struct err *err);
 	int (*frame)(struct sink *sink, uint32_t id, const struct sink_frame *frame,
 		     struct err *err);
-	/* What was offered as `id` turns out to be the code of an interpreter's loop. */
+	/* Marks the frame that was offered as @id as code of an interpreter's loop. */
 	int (*frame_is_loop)(struct sink *sink, uint32_t id, struct err *err);
-	/* Names a frame: innermost first, the last being the function that owns the code. Once per
-	 * frame, or again with at least as many. Samples may come before it. */
+	/* Names a frame, innermost first; the last location is the function that owns the code.
+	 * Called once for a frame, or again with at least as many locations. Samples may precede
+	 * it. */
 	int (*locations)(struct sink *sink, uint32_t frame, const struct sink_location *locations,
 			 size_t n, struct err *err);
 	int (*node)(struct sink *sink, uint32_t id, const struct sink_node *node, struct err *err);
 	int (*sample)(struct sink *sink, const struct sink_sample *sample, struct err *err);
 	int (*source)(struct sink *sink, const struct sink_source *source, struct err *err);
 
-	/* After `forgot`, which who records takes back: whether what was offered as `id` is still
-	 * there. What is not has to be offered again, under a new id. NULL: it never forgets. */
+	/* Return true if the frame or node that was offered as @id is still in the sink. The
+	 * recorder calls them after it finds and clears the flag. Missing ones must be offered
+	 * again, under new ids. NULL: the sink never drops any. */
 	bool (*has_frame)(const struct sink *sink, uint32_t id);
 	bool (*has_node)(const struct sink *sink, uint32_t id);
 };
 
-/* The first member of what takes samples; its owner frees it. */
+/* the first member of a consumer of samples; its owner frees it */
 struct sink {
 	const struct sink_ops *ops;
-	bool forgot; /* frames and nodes, to save memory: who records asks has_frame and has_node */
+	bool forgot; /* frames and nodes were dropped to save memory; the recorder then calls
+			has_frame() and has_node() */
 };
 
 #endif

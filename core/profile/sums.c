@@ -27,8 +27,9 @@ static void add_stack(struct sum *sum, const struct recorded_stack *stack)
 
 #define OF_TASK (1ULL << 63)
 
-/* The same number for stacks that nothing tells apart but their frames: no rule of idle waits, not
- * who has ended them, nor, where threads or tasks matter, whose they are. */
+/* Returns the same number for stacks that differ in nothing but their frames. A rule of idle waits
+ * must not distinguish them, and their wakers and tasks must be equal. If threads matter, these
+ * must be equal, too. */
 static int number_wait(struct intern *waits, const struct profile_filter *filter,
 		       const struct recorded_stack *stack, uint32_t *ret)
 {
@@ -75,7 +76,7 @@ int sums__init(struct sums *sums, const struct recorded *recorded,
 		const struct recorded_stack *stack = &recorded->stacks.rows[i];
 		uint32_t wait, *place;
 
-		/* Of a live profile's stacks there may be nothing in the window. */
+		/* A live profile may have stacks without samples in its window. */
 		if ((!stack->samples && !stack->value && !stack->occurrences) ||
 		    !selection__has(selection, stack))
 			continue;

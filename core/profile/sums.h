@@ -4,14 +4,15 @@
 
 #include "core/profile/select.h"
 
-/* The samples of one pair of stacks, whatever their threads, are merged at once, as far as they
- * are in one group and, where idle waits are hidden, alike in what a rule can ask. */
+/* A sum of samples with the same pair of stacks, regardless of their threads; the pair is merged
+ * once. The samples belong to one group. If idle waits are hidden, they also agree in all fields
+ * that a rule checks. */
 struct sum {
-	const struct recorded_stack *stack; /* one of them */
+	const struct recorded_stack *stack; /* one of the stacks */
 	uint64_t samples, occurrences, value, waiting, preempted;
 	uint64_t waits, preemptions; /* parts of occurrences */
-	uint32_t node;		     /* for who uses it: where it ends in a profile */
-	bool hidden;		     /* the same: it is not in it */
+	uint32_t node;		     /* for the caller: node of a profile where the stack ends */
+	bool hidden;		     /* for the caller: left out of the profile */
 };
 
 struct sums {
@@ -20,7 +21,7 @@ struct sums {
 	size_t n;
 };
 
-/* Those of what is selected. 0 or -ENOMEM; call sums__done in any case. */
+/* Sums up the selected samples. Returns 0 or -ENOMEM; the caller calls sums__done() in any case. */
 int sums__init(struct sums *sums, const struct recorded *recorded,
 	       const struct profile_filter *filter, const struct selection *selection);
 void sums__done(struct sums *sums);

@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-/* A time as a user gives it. */
+/* A time that a user gives. */
 enum profile_time_kind {
 	TIME_NOT_GIVEN,
 	TIME_ABSOLUTE,	  /* `ns` since 1970, UTC */
-	TIME_AFTER_BEGIN, /* `ns` after what was recorded begins */
-	TIME_BEFORE_END,  /* `ns` before it ends */
+	TIME_AFTER_BEGIN, /* `ns` after the recording begins */
+	TIME_BEFORE_END,  /* `ns` before the recording ends */
 };
 
 struct profile_time {
