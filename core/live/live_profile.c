@@ -11,7 +11,7 @@
 #include "core/live/live_window.h"
 
 struct live_profile {
-	struct sink sink; /* the first member: see live_of */
+	struct sink sink; /* the first member: see live_of() */
 	struct recorded recorded;
 	struct text_ids functions; /* ids of recorded.functions */
 	struct live_window window;
@@ -114,7 +114,7 @@ static int compare_numbers(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The stacks that were seen since half of them were not. NULL: out of memory. */
+/* Marks the half of the stacks with the newest samples; NULL: out of memory. */
 static bool *newer_half(const struct recorded *recorded)
 {
 	size_t n = recorded->stacks.n;
@@ -160,7 +160,8 @@ static int evict_half(struct live_profile *live)
 	return 0;
 }
 
-/* So that the next time is not soon: down to half of the limit, if that can be. */
+/* Evicts stacks until half of the limit is free, if possible, so that the next eviction is not
+ * soon. */
 static int make_room(struct live_profile *live)
 {
 	int ret = 0;
@@ -170,7 +171,7 @@ static int make_room(struct live_profile *live)
 	do {
 		ret = evict_half(live);
 	} while (!ret && live->recorded.stacks.n > 1 && bytes_of(live) > live->bytes_max / 2);
-	/* What cannot go, threads above all, must not make this a matter of each sample. */
+	/* Rows that cannot be evicted, mainly threads, must not cause one eviction per sample. */
 	live->evict_at = max_of(live->bytes_max, 2 * bytes_of(live));
 	return ret;
 }
@@ -270,14 +271,14 @@ static int take_locations(struct sink *sink, uint32_t id, const struct sink_loca
 	int ret = 0;
 
 	if (frame == RECORDED_NONE)
-		return 0; /* it went */
+		return 0; /* the frame was evicted */
 	live->recorded.frames.rows[frame].n_locations = 0;
 	for (size_t i = 0; !ret && i < n; i++)
 		ret = add_location(live, frame, &locations[i]);
 	return result(ret, err);
 }
 
-/* What was offered and is not there any more. */
+/* Returns true for a node that was offered and is evicted. */
 static bool went(const struct recorded *recorded, uint32_t node)
 {
 	return node && recorded__find(&recorded->nodes, node) == RECORDED_NONE;
@@ -317,7 +318,7 @@ static int add_to_window(struct live_profile *live, const struct sink_sample *sa
 				is_interval(recorded, sample->event));
 }
 
-/* Has something gone of what the sample needs? */
+/* Returns true if a row that the sample needs is evicted. */
 static bool lacks(const struct recorded *recorded, const struct sink_sample *sample)
 {
 	return went(recorded, sample->native) || went(recorded, sample->runtime) ||
@@ -346,7 +347,7 @@ int live_profile__waits(struct live_profile *live, uint32_t tid, uint64_t since_
 											   : 1;
 }
 
-/* A wait up to now. */
+/* Adds a wait that has not ended, up to now. */
 static int take_under_way(struct live_profile *live, const struct sink_sample *sample)
 {
 	uint32_t thread = recorded__find(&live->recorded.threads, sample->thread);
@@ -378,7 +379,7 @@ static int take_sample(struct sink *sink, const struct sink_sample *sample, stru
 
 static int take_source(struct sink *sink, const struct sink_source *source, struct err *err)
 {
-	(void)sink, (void)source, (void)err; /* no profile shows it */
+	(void)sink, (void)source, (void)err; /* profiles do not show sources */
 	return 0;
 }
 

@@ -21,7 +21,7 @@ static void slot_done(struct live_window_slot *slot)
 	*slot = (struct live_window_slot) {};
 }
 
-/* 0 is the newest, 1 the one before it. */
+/* Returns the slot of an age; 0 is the newest, 1 the one before it. */
 static struct live_window_slot *slot_at(const struct live_window *window, unsigned age)
 {
 	return &window->slots[(window->newest + window->n_max - age) % window->n_max];
@@ -90,7 +90,7 @@ static int add_part(struct live_window *window, struct live_window_slot *slot,
 		*place = slot->n;
 	}
 	part = &slot->parts[*place - 1];
-	value = min_of(value, UINT64_MAX - row->value); /* of which the part is one */
+	value = min_of(value, UINT64_MAX - row->value); /* then the part cannot overflow either */
 	occurrences = min_of(occurrences, UINT64_MAX - row->occurrences);
 	part->samples += samples;
 	part->occurrences += occurrences;
@@ -101,7 +101,7 @@ static int add_part(struct live_window *window, struct live_window_slot *slot,
 	return 0;
 }
 
-/* Returns the part of the sample's total that is of @part of its own value. */
+/* Returns the share of the sample's total that belongs to @part of its own value. */
 static uint64_t part_of(const struct sink_sample *sample, uint64_t part)
 {
 	return sample->value == sample->total || !sample->value
@@ -153,7 +153,7 @@ void live_window__drop_under_way(struct live_window *window, struct recorded *re
 	slot_begin(&window->under_way, 0);
 }
 
-/* What is in the slots goes, too, but for what is of stacks that move. */
+/* Removes the parts of stacks that do not move, and renumbers the others. */
 static void keep_parts(struct live_window *window, struct live_window_slot *slot,
 		       const uint32_t *moved)
 {
