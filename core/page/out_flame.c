@@ -7,11 +7,11 @@
 
 #include "core/base/escape.h"
 
-/* Both forms carry the same data, style and script: the script builds the page from the data, on
- * a canvas, and takes an SVG's window over with the same page. The SVG also holds a picture, for
- * viewers that run no script. */
+/* HTML and SVG contain the same data, style and script. The script builds the page from the data,
+ * on a canvas. In an SVG it replaces the contents of the window with the same page. The SVG also
+ * contains a picture, for viewers that run no script. */
 
-/* The script's files, each after those that it needs when it is read. */
+/* The script's files. Each follows the files that it needs when it is read. */
 /* clang-format off */
 #define SCRIPTS(_) \
 	_(text) _(tree) _(trie) _(frames) _(times) _(heatmap) _(chance) _(data) _(change) _(invert) _(state) _(model) \
@@ -50,7 +50,7 @@ static void put_script(FILE *out)
 	put_asset(out, asset_flame_js_start, asset_flame_js_end);
 }
 
-/* The data of one event. `id`: of what is shown at first. */
+/* Writes the data of one event. @id is the attribute of the event that is shown at first, or "". */
 static int put_block(const struct flame *flame, const struct output_opts *opts, const char *id,
 		     FILE *out)
 {
@@ -64,7 +64,8 @@ static int put_block(const struct flame *flame, const struct output_opts *opts, 
 	return err;
 }
 
-/* The JSON's texts have no white space but blanks: a line is a text, and a tab four blanks. */
+/* Writes @text as JSON texts, one for each line. These contain no white space but blanks; a tab
+ * becomes four. */
 static int put_lines(const char *text, FILE *out)
 {
 	char *line = malloc(4 * strlen(text) + 1);
@@ -129,7 +130,7 @@ static void put_codes(const struct output_opts *opts, FILE *out)
 	fputs("]</script>\n", out);
 }
 
-/* All data: of what is shown at first, of the other events, and files. */
+/* Writes all data: the event that is shown at first, the other events, and the files. */
 static int put_blocks(const struct flame *flame, const struct output_opts *opts, FILE *out)
 {
 	int err = put_block(flame, opts, " id=\"profile\"", out);
@@ -179,7 +180,7 @@ out:
 	return err;
 }
 
-/* The picture shows what the page shows at first. */
+/* Writes the picture of the view that the page shows at first. */
 static int put_view(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
 	struct profile *view = NULL;

@@ -13,8 +13,8 @@
 
 #define COLOUR_GROUP 8 /* class k8 in flame.css */
 
-/* The classes of runtimes' kinds, in the order in which recordings number them. There are as many
- * as runtimes, so that no two of a page share a colour. */
+/* The classes of runtimes' kinds, in the order in which recordings number them. There is one for
+ * each runtime, so that no two of a page share a colour. */
 static const uint8_t runtime_colours[] = { 3, 9, 5, 2, 7, 4, 6, 10, 11 };
 
 void flame__done(struct flame *flame)
@@ -96,7 +96,7 @@ const char *flame__event(const struct profile *profile)
 	return profile->event && *profile->event ? profile->event : "cpu";
 }
 
-/* Short, and soon read: unpack in flame_data.js. */
+/* Writes a number in a form that is short and fast to read: unpack in flame_data.js. */
 static void put_packed(FILE *out, uint64_t number)
 {
 	static const char digits[] =
@@ -123,7 +123,7 @@ static void put_tree(const struct flame *flame, FILE *out)
 	}
 }
 
-/* Two recordings: what each has in the nodes, in the numbers that it was recorded with. */
+/* Writes the weights of one of two recordings by node, in the unit in which they were recorded. */
 static void put_side(const struct flame *flame, const struct diff *diff, int side, FILE *out)
 {
 	fprintf(out, ",\n\"%s\":\"", side == DIFF_OLD ? "old" : "new");
@@ -133,7 +133,7 @@ static void put_side(const struct flame *flame, const struct diff *diff, int sid
 	fputs("\"", out);
 }
 
-/* The same thread by thread. `numbers`: in the page, by node. */
+/* Writes the weights by thread and node. @numbers: numbers of nodes in the page. */
 static void put_shares(const struct diff_side *side, const uint32_t *numbers, FILE *out)
 {
 	uint32_t role = 0;
@@ -150,7 +150,7 @@ static void put_shares(const struct diff_side *side, const uint32_t *numbers, FI
 	}
 }
 
-/* In the page, by node; owned by the caller, NULL: out of memory. */
+/* Returns the numbers of nodes in the page, owned by the caller; NULL: out of memory. */
 static uint32_t *number_nodes(const struct flame *flame)
 {
 	uint32_t *numbers = calloc(flame->profile->n_nodes + 1, sizeof(*numbers));
@@ -179,7 +179,7 @@ static int put_diff(const struct flame *flame, const struct diff *diff, FILE *ou
 	return 0;
 }
 
-/* One number of each node; `at`: where in it. */
+/* Writes one number of each node. @at is its offset in the node. */
 static void put_numbers(const struct flame *flame, const char *name, size_t at, FILE *out)
 {
 	fprintf(out, ",\n\"%s\":\"", name);
@@ -193,7 +193,7 @@ static void put_numbers(const struct flame *flame, const char *name, size_t at, 
 	fputs("\"", out);
 }
 
-/* Is it known how many samples nodes' weights come from? */
+/* Returns true if the profile has the numbers of samples of its nodes. */
 static bool has_samples(const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->n_nodes; i++)
@@ -215,7 +215,7 @@ static void put_notes(const struct profile *profile, FILE *out)
 	fprintf(out, "],\n\"group\":%u", profile->group_kind);
 }
 
-/* Numbers of the whole. */
+/* Writes the numbers of the whole profile. */
 static void put_facts(const struct profile *profile, uint64_t samples, FILE *out)
 {
 	fputs(",\n\"event\":", out);
@@ -288,7 +288,7 @@ static void put_inferred(const struct flame *flame, FILE *out)
 	fputs(any ? "\"" : "", out);
 }
 
-/* Of each frame, in what code it is, and in which instruction of that. */
+/* Writes for each frame the number of its code, and of the instruction in that code. */
 static void put_places(const struct flame *flame, const struct output_opts *opts, FILE *out)
 {
 	const struct profile *profile = flame->profile;
@@ -306,7 +306,7 @@ static void put_places(const struct flame *flame, const struct output_opts *opts
 	fputs("\"", out);
 }
 
-/* Flat, as there are many: flame_times.js. */
+/* Writes the cells as one text, as there are many: flame_times.js. */
 static int put_times(const struct flame *flame, FILE *out)
 {
 	const struct profile *profile = flame->profile;
@@ -369,7 +369,7 @@ static void put_summary(const struct profile *profile, const struct diff *diff, 
 	escape__json(out, of->host ? of->host : "");
 }
 
-/* The format is described where it is read, in flame_data.js. */
+/* Writes the data in the format that flame_data.js describes. */
 int flame__put_data(const struct flame *flame, const struct output_opts *opts, FILE *out)
 {
 	const struct profile *profile = flame->profile;

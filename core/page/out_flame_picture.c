@@ -16,12 +16,12 @@ enum {
 	TEXT_RISE = 5, /* from a row's lower edge to its base line */
 	TEXT_PAD = 3,
 	TEXT_WIDTH_MIN = 22,
-	CHAR_WIDTH_TENTHS = 73, /* of the 12 px monospace font in flame.css */
+	CHAR_WIDTH_TENTHS = 73, /* width of a character of the 12 px monospace font in flame.css */
 
-	FRAMES_SHARE_MIN = 1000, /* frames narrower than the graph / this are left out */
+	FRAMES_SHARE_MIN = 1000, /* frames narrower than the graph divided by this are left out */
 };
 
-/* One decimal, and a point whatever the locale. */
+/* Writes a number with one decimal, and a point in any locale. */
 static void put_tenths(FILE *out, uint64_t tenths)
 {
 	output__number(out, tenths / 10);
@@ -29,7 +29,8 @@ static void put_tenths(FILE *out, uint64_t tenths)
 	putc_unlocked('0' + tenths % 10, out);
 }
 
-/* As many of the text's characters as fit into the width; none if it is too narrow to read. */
+/* Writes as many of the text's characters as fit into the width, or none if it is too narrow to
+ * read. */
 static void put_cut_text(FILE *out, uint64_t x_tenths, uint32_t y, uint64_t width_tenths,
 			 const char *text)
 {
@@ -67,7 +68,7 @@ static void put_rect(FILE *out, int colour, bool inferred, uint64_t x_tenths, ui
 	fputs_unlocked("\"/>", out);
 }
 
-/* Returns where the picture goes on, downwards. */
+/* Writes the heading. Returns the y coordinate at which the picture continues. */
 static uint32_t put_heading(const struct profile *profile, FILE *out)
 {
 	const uint64_t wide = (WIDTH - 2 * MARGIN) * 10;
@@ -90,7 +91,7 @@ static uint32_t put_heading(const struct profile *profile, FILE *out)
 
 		y += i % 9 ? 0 : ROW;
 		if (i == KIND_INLINED)
-			continue; /* in the colour of native ones */
+			continue; /* their colour is that of native frames */
 		put_rect(out, flame__colour(profile, i), false, x * 10, y - ROW + TEXT_RISE,
 			 ROW * 10);
 		put_cut_text(out, (x + ROW) * 10, y, 1100, profile->kinds[i].name);
@@ -101,7 +102,7 @@ static uint32_t put_heading(const struct profile *profile, FILE *out)
 static int put_frames(const struct flame *flame, uint32_t top, FILE *out)
 {
 	const struct out_tree *tree = &flame->tree;
-	double *start = calloc(tree->depth_max + 2, sizeof(*start)); /* by depth, in weight */
+	double *start = calloc(tree->depth_max + 2, sizeof(*start)); /* by depth, as weight */
 	double scale = (WIDTH - 2 * MARGIN) * 10.0 / tree->total[0];
 	size_t i;
 
