@@ -10,14 +10,14 @@
 #include "core/base/util.h"
 #include "core/out/out_tracks.h"
 
-/* The "Trace Event Format" of Chrome's tracing, JSON object form, which Perfetto reads: what is
- * called begins (B) inside its caller and ends (E) before it. A sample is slices that end when it
- * was taken and are as long as its value; samples that follow each other share the slices of the
- * calls that they have in common. Of calls that were counted there are sums and no instants, so
- * each path of calls is one slice, as long as all its calls were together. Tracks are numbered: two
- * events of one thread may not share one. */
+/* The "Trace Event Format" of Chrome's tracing, JSON object form, which Perfetto reads. The slice
+ * of a callee begins (B) inside that of its caller and ends (E) before it. A sample is a set of
+ * slices that end when it was taken and are as long as its value. Consecutive samples share the
+ * slices of their common calls. Counted calls have sums and no instants, so that each path of calls
+ * is one slice, as long as all its calls together. Tracks are numbered, as two events of one thread
+ * may not share one. */
 
-#define STEP_NS 1000 /* that a slice has at most whose value is no time */
+#define STEP_NS 1000 /* ns; longest slice whose value is not a time */
 
 struct chrome {
 	const struct output_opts *opts;
@@ -25,9 +25,9 @@ struct chrome {
 	uint32_t *path; /* nodes of the slices that are open, root first */
 	size_t n_open;
 	size_t n_tracks;
-	bool begun;	/* a trace event has been written */
-	uint32_t pid;	/* of the track at hand */
-	uint64_t value; /* of the sample at hand, if that is no time; 0: it is */
+	bool begun;	/* a trace event was written */
+	uint32_t pid;	/* pid of the present track */
+	uint64_t value; /* value of the present sample, if it is not a time; otherwise 0 */
 };
 
 static void begin_event(struct chrome *chrome, char phase, uint32_t pid)
@@ -42,7 +42,8 @@ static bool is_time(const struct out_tracks *tracks)
 	return !strcmp(tracks->value.unit, "nanoseconds");
 }
 
-/* Of times in microseconds, with all digits; in sums of what is no time each has a microsecond. */
+/* Writes a time in microseconds, with all digits. In sums of values that are not times, each unit
+ * is one microsecond. */
 static void put_time(struct chrome *chrome, const struct out_tracks *tracks, uint64_t now)
 {
 	if (!is_time(tracks) && !tracks->instants)
@@ -59,7 +60,7 @@ static void put_name(struct chrome *chrome, const char *what, const char *name)
 	fputs("}}", chrome->out);
 }
 
-/* `last`: the innermost of its sample. */
+/* Opens the slice of @node. @last is set for the innermost slice of its sample. */
 static int open_slice(struct chrome *chrome, const struct out_tracks *tracks, uint32_t node,
 		      bool last, uint64_t now)
 {
@@ -96,7 +97,7 @@ static void close_slices(struct chrome *chrome, const struct out_tracks *tracks,
 	}
 }
 
-/* Closes what the node's stack has not, and opens what it has. */
+/* Closes the slices that the node's stack does not contain, and opens those that are missing. */
 static int switch_to(struct chrome *chrome, struct out_tracks *tracks, uint32_t node, uint64_t now)
 {
 	const struct profile_node *nodes = tracks->profile->nodes;
@@ -128,8 +129,8 @@ static int put_sums(struct chrome *chrome, struct out_tracks *tracks, size_t fir
 	return ret;
 }
 
-/* When the sample began that ends at `end`: not before the one before it has ended, and then where
- * what is between is less than half a tick of the clock. */
+/* Returns the time when the sample that ends at @end began, not before the end of the previous one.
+ * If @follows is set, a gap of less than half a tick of the clock is closed. */
 static uint64_t begin_of(const struct out_tracks *tracks, uint64_t end, uint64_t value,
 			 uint64_t last_end, bool follows)
 {
@@ -156,7 +157,8 @@ static int put_times(struct chrome *chrome, struct out_tracks *tracks, size_t fi
 	return ret;
 }
 
-/* Each has slices of its own, with its value, which end before those of the next begin. */
+/* Writes a set of slices for each sample, with its value. They end before those of the next sample
+ * begin. */
 static int put_occurrences(struct chrome *chrome, struct out_tracks *tracks, size_t first,
 			   size_t end)
 {

@@ -9,15 +9,15 @@
 #include "core/base/escape.h"
 #include "core/out/out_common.h"
 
-/* Rows are numbered: of each code one for the function, then its instructions. */
+/* Rows are numbered. Each code has one row for the function, then those of its instructions. */
 struct counting {
 	const struct profile *profile;
 	const struct output_opts *opts;
-	uint32_t *first;       /* by code */
-	uint32_t *code_of_row; /* by row: the first of its code */
-	uint32_t *row_of;      /* by frame: that of its instruction; 0: it has none */
+	uint32_t *first;       /* by code: its first row */
+	uint32_t *code_of_row; /* by row: first row of its code */
+	uint32_t *row_of;      /* by frame: row of its instruction; 0: none */
 	uint64_t *self, *total;
-	uint32_t *open; /* by row: how many of its frames are on the path being walked */
+	uint32_t *open; /* by row: number of its frames on the present path */
 	size_t n;
 };
 
@@ -103,7 +103,7 @@ static int counting_init(struct counting *counting)
 		       : -ENOMEM;
 }
 
-/* What is inlined has the instruction of what it is inlined into. */
+/* Adds a node's own weight. Inlined code has the instruction of the frame that contains it. */
 static void add_self(struct counting *counting, uint32_t node)
 {
 	const struct profile *profile = counting->profile;
@@ -119,7 +119,7 @@ static void add_self(struct counting *counting, uint32_t node)
 	counting->self[counting->code_of_row[row]] += self;
 }
 
-/* Depth first; a row's total takes only the outermost of its frames in a stack. */
+/* Sums up all rows, depth first. A row's total counts only its outermost frame in a stack. */
 static int count(struct counting *counting)
 {
 	const struct profile *profile = counting->profile;
@@ -138,7 +138,7 @@ static int count(struct counting *counting)
 			counting->open[path[depth - 1]]--;
 			counting->open[counting->code_of_row[path[depth - 1]]]--;
 		}
-		path[depth++] = row; /* row 0 is of all others, and of no code */
+		path[depth++] = row; /* row 0: all other frames */
 		add_self(counting, node);
 		if (!counting->open[row]++)
 			counting->total[row] += tree.total[node];
@@ -152,7 +152,7 @@ static int count(struct counting *counting)
 	return ret;
 }
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
 static void put_share(const struct profile *profile, uint64_t weight, uint64_t whole, FILE *out)
 {

@@ -39,7 +39,7 @@ static int compare_frames(const void *a, const void *b, void *arg)
 	return diff;
 }
 
-/* By frame: how many frames come before it in the order of names. */
+/* Returns the number of frames before each frame in the order of names. */
 static int rank_frames(const struct profile *profile, uint32_t **ret_ranks)
 {
 	size_t i, n = profile->n_frames;
@@ -63,14 +63,14 @@ out:
 	return err;
 }
 
-/* Scratch of one ordering: who is whose first child and next sibling; 0 is nobody, as the root is
+/* Scratch of one ordering: first child and next sibling of each node; 0: none, as the root is
  * neither. */
 struct links {
 	uint32_t *ranks;
 	uint32_t *by_rank; /* nodes but the root, sorted by their frames' ranks */
 	uint32_t *counts;
 	uint32_t *child, *sibling;
-	bool *shown; /* has weight, calls or occurrences, or something above it has */
+	bool *shown; /* the node or a descendant has weight, calls or occurrences */
 };
 
 static void links_done(struct links *links)
@@ -83,8 +83,8 @@ static void links_done(struct links *links)
 	free(links->shown);
 }
 
-/* A counting sort of all nodes at once, then each is put in front of its siblings, last name
- * first: linear, however the children are spread. */
+/* Sorts all nodes by a counting sort, then puts each in front of its siblings, from the last name
+ * to the first. The time is linear for any distribution of children. */
 static int links_init(struct links *links, const struct profile *profile)
 {
 	size_t i, n = profile->n_nodes;
@@ -143,7 +143,8 @@ static void walk(struct out_tree *tree, const struct profile *profile, const str
 	}
 }
 
-/* Adds each node's own to those of its ancestors: `totals` has the former. */
+/* Adds the values of each node to those of its ancestors. @totals has the nodes' own values at
+ * first. */
 static void sum_up(const struct profile *profile, uint64_t *totals)
 {
 	for (size_t i = profile->n_nodes - 1; i > 0; i--) {
@@ -250,14 +251,15 @@ bool output__names_event(const struct profile *profile)
 	return profile->event && strcmp(profile->event, "cpu") != 0;
 }
 
-/* `units`: each `step` times the one before it, which is the first of `step` smallest ones. */
+/* Writes a weight in the fitting unit. Each unit is @step times the previous one, and the first is
+ * @step times the smallest. */
 static void put_scaled(uint64_t weight, double step, const char *const *units, size_t n, char *buf,
 		       size_t size)
 {
 	double scaled = weight / step;
 	size_t unit = 0;
 
-	/* The limits are where rounding would give a digit more. */
+	/* At these limits rounding would add a digit. */
 	for (; scaled >= step - 0.5 && unit + 1 < n; unit++)
 		scaled /= step;
 	snprintf(buf, size, "%.*f %s",
@@ -323,7 +325,7 @@ static void summarize_calls(const struct profile *profile, char *buf, size_t siz
 	snprintf(buf, size, "%s in %" PRIu64 " calls%s", weight, calls, duration);
 }
 
-/* Of a unit that has no sign in output__weight. */
+/* Writes the sum of an event. Adds the name of a unit for which output__weight() has no sign. */
 static void summarize_event(const struct profile *profile, char *buf, size_t size)
 {
 	bool other = profile->unit == PROFILE_OTHER;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What rows of a table have: out_rows__count. */
+/* The sums of a table's rows: out_rows__count(). */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -12,15 +12,15 @@ struct counting {
 	struct out_row *rows;
 	struct out_tree tree;
 	uint32_t *owners;      /* by node */
-	uint64_t *samples;     /* by node, with those of everything above it */
-	uint64_t *occurrences; /* the same */
-	uint32_t *open;	       /* by row: how many of its frames are on the path being walked */
+	uint64_t *samples;     /* by node, with those of its descendants */
+	uint64_t *occurrences; /* by node, with those of its descendants */
+	uint32_t *open;	       /* by row: number of its frames on the present path */
 	uint32_t *path;
 	uint64_t *line_script, *line_total; /* by frame */
 	bool scripts;
 };
 
-/* The root's row is of the samples that end there. */
+/* Adds the weight of a node to a row. The root's row contains only samples that end in the root. */
 static void add_total(const struct counting *counting, struct out_row *row, uint32_t node)
 {
 	const struct profile_node *at = &counting->profile->nodes[node];
@@ -35,8 +35,8 @@ static void add_total(const struct counting *counting, struct out_row *row, uint
 	row->preempted += row->number ? tree->preempted[node] : at->preempted;
 }
 
-/* Walks depth first and remembers which rows the path has, so that a row's total takes only the
- * outermost of its frames in a stack. Rows of labels have all that is in them. */
+/* Walks depth first and counts the rows on the path, so that a row's total contains only the
+ * outermost of its frames in a stack. Rows of labels contain the weight of all their stacks. */
 static void walk(struct counting *counting)
 {
 	const struct profile *profile = counting->profile;
@@ -67,7 +67,7 @@ static void walk(struct counting *counting)
 	}
 }
 
-/* Frames of one row and line are next to each other. */
+/* Sorts frames by row and line. */
 static int compare_lines(const void *a, const void *b, void *arg)
 {
 	const struct out_rows *of = arg;

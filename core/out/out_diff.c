@@ -14,7 +14,7 @@
 
 /* ---- headings ---- */
 
-/* Frames of a kind that only one of the two has make all stacks different. */
+/* Warns of kinds of frames that only one recording has, as these make all stacks different. */
 static void put_kinds(const struct diff *diff, FILE *out)
 {
 	static const char *const names[DIFF_SIDES] = { "old", "new" };
@@ -74,7 +74,7 @@ const char *out_diff__titles(const struct diff *diff)
 		       : "       Old        New       Delta  Change                   ";
 }
 
-/* Rates have fractions, where weights have none. */
+/* Writes a rate. Rates have fractions, while weights have none. */
 static void put_rate(const struct diff *diff, double rate, char *buf, size_t size)
 {
 	struct profile as = { .unit = diff->clock ? PROFILE_NANOSECONDS : diff->both->unit };
@@ -118,7 +118,7 @@ static void put_verdict(const struct diff_change *change, char *buf, size_t size
 	snprintf(buf, size, "%s%s%s", marked, verdict, errors);
 }
 
-/* In columns of a terminal: σ has one, and two bytes. */
+/* Returns the width of @text in columns of a terminal: σ has one column and two bytes. */
 static int columns_of(const char *text)
 {
 	int n = 0;
@@ -162,7 +162,7 @@ const char *out_diff__colour(const struct diff_change *change)
 
 /* ---- the table ---- */
 
-/* Script, where that is not the same as self, as in tables of one recording. */
+/* Chooses script if it differs from self, as in tables of one recording. */
 static int choose_measure(struct out_diff_rows *table)
 {
 	const struct profile *both = table->diff->both;

@@ -12,18 +12,19 @@
 #include "core/out/out_common.h"
 
 /* A graph of calls for Graphviz: https://graphviz.org/doc/info/lang.html. Functions of one label
- * are one node; a stack counts once for a function, and for a call, however often it has them. */
+ * are one node. A stack counts once for a function or a call, however often it contains them. */
 
-/* What has less than 1/so much of the whole is left out: as much as a picture can show. */
+/* Functions and calls with less than 1/200 of the whole are left out, as a picture cannot show
+ * more. */
 #define SHARE_LEAST 200
 
-/* Of a name, which is cut there: strings that dot takes end at 16 KiB. */
+/* Bytes of a name that are shown, as dot accepts strings of up to 16 KiB. */
 #define LABEL_BYTES 200
 
 struct call {
 	uint32_t from, to;
 	uint64_t total;
-	uint32_t open; /* how often it is on the path being walked */
+	uint32_t open; /* number of times that it is on the present path */
 };
 
 struct graph {
@@ -32,12 +33,12 @@ struct graph {
 	struct strtab *labels;
 	uint32_t *label_of; /* by frame */
 	uint64_t *self, *total;
-	uint32_t *open;	   /* by label: as in calls */
-	uint32_t *call_of; /* by depth of the path: + 1, of the call that leads there */
-	uint32_t *path;	   /* by depth: the node */
+	uint32_t *open;	   /* by label: as in struct call */
+	uint32_t *call_of; /* by depth of the path: number of the call that leads there, + 1 */
+	uint32_t *path;	   /* by depth: node */
 	struct call *calls;
 	size_t n_calls, cap_calls;
-	struct u64map call_index; /* + 1 */
+	struct u64map call_index; /* numbers of calls, + 1 */
 };
 
 static void add(uint64_t *sum, uint64_t value)
@@ -94,7 +95,7 @@ static void leave(struct graph *graph, uint32_t depth)
 		graph->calls[graph->call_of[depth] - 1].open--;
 }
 
-/* Depth first; what is open is the path to the node. */
+/* Sums up depth first. Open functions and calls are those on the path to the node. */
 static int sum_up(struct graph *graph)
 {
 	const struct profile_node *nodes = graph->profile->nodes;
@@ -120,12 +121,12 @@ static int sum_up(struct graph *graph)
 	return ret;
 }
 
-/* In a quoted string, where `&` begins an entity. */
+/* Writes @text into a quoted string, in which `&` begins an entity. */
 static void put_text(FILE *out, const char *text)
 {
 	size_t i, len = strlen(text);
 
-	/* Not within a character. */
+	/* Does not cut within a character. */
 	if (len > LABEL_BYTES)
 		for (len = LABEL_BYTES; (text[len] & 0xc0) == 0x80;)
 			len--;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Sentences about a recording, made of its numbers: output__findings. The profile is grouped by
+/* Sentences about a recording, made of its numbers: output__findings(). The profile is grouped by
  * state, has all frames, and their lines.
  *
- * Each node with weight of its own adds it to one finding: the object of its wait, or CPU, and the
- * function that it counts for. That is the innermost function that the user has written, else the
- * innermost one of a runtime, else the innermost native one outside of the C library. */
+ * Each node with its own weight adds it to one finding: the object of its wait, or CPU, and the
+ * function that it counts for. That is the innermost function that the user has written. If there
+ * is none, it is the innermost one of a runtime, otherwise the innermost native one outside the C
+ * library. */
 #include "core/out/out_findings.h"
 
 #include <errno.h>
@@ -18,13 +19,13 @@
 #include "core/profile/code_rules.h"
 
 #define SHOWN	    3	 /* findings in a sentence */
-#define SHARE_LEAST 0.05 /* of the whole, of all but the first */
+#define SHARE_LEAST 0.05 /* smallest share of the whole, except for the first finding */
 #define TEXT_BYTES  600
 #define LOCK_BYTES  80
 
 struct finding {
 	const char *what; /* object of the wait; NULL: CPU */
-	uint32_t frame;	  /* of the function, at its line with most weight; + 1; 0: unknown */
+	uint32_t frame;	  /* frame of the function, at its line with most weight, + 1; 0: unknown */
 	uint64_t weight, line_weight;
 	bool lock;
 };
@@ -42,7 +43,7 @@ struct wait_name {
 	bool lock;
 };
 
-/* System calls, by the kernel's name of their functions. */
+/* System calls, by the names of their functions in the kernel. */
 static const struct wait_name calls[] = {
 	{ "*_sys_futex*", "another thread (futex)", false },
 	{ "*_sys_@(recv|accept|connect|send)*", "a socket", false },
@@ -55,7 +56,7 @@ static const struct wait_name calls[] = {
 	{}
 };
 
-/* Functions of the kernel that tell more. */
+/* Functions of the kernel that describe the wait more exactly. */
 static const struct wait_name kernel_functions[] = {
 	{ "@(tcp|udp|inet|inet6|inet_csk)_*", "the network", false },
 	{ "unix_*", "a local socket", false },
@@ -85,7 +86,7 @@ static const char *name_of(const struct profile *profile, uint32_t node)
 	return strtab__get(profile->strings, frame_of(profile, node)->name);
 }
 
-/* The first rule that fits a function of the stack, innermost first. */
+/* Returns the first rule that matches a function of the stack, innermost first. */
 static const struct wait_name *find_name(const struct profile *profile, uint32_t node, bool kernel,
 					 const struct wait_name *names)
 {
@@ -145,7 +146,7 @@ static void name_wait(struct findings *findings, uint32_t node, struct finding *
 	}
 	if (!call)
 		return;
-	if (call == &calls[0]) { /* the futex says nothing of its purpose */
+	if (call == &calls[0]) { /* the call does not show the purpose of the futex */
 		more = find_name(profile, node, false, libc_functions);
 		what = runtime_wait(profile, node);
 		ret->what = what ? what : more ? more->what : call->what;
@@ -164,7 +165,7 @@ static bool is_libc(const struct profile *profile, const struct profile_frame *f
 	return !fnmatch("@(libc|libc-*|libc.*|ld-*|libpthread*|[[]vdso*)", library, FNM_EXTMATCH);
 }
 
-/* Returns the node of the function that the weight counts for; 0: there is none. */
+/* Returns the node of the function that the weight counts for, or 0 if there is none. */
 static uint32_t find_owner(const struct profile *profile, uint32_t node)
 {
 	uint32_t runtime = 0, native = 0, any = node;

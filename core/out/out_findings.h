@@ -8,13 +8,13 @@
 #include "core/profile/profile.h"
 
 struct output_advice {
-	bool locks;  /* a tenth of the time and more is spent waiting for locks */
-	bool native; /* a third of the CPU time and more is spent in native code */
+	bool locks;  /* more than 10 % of the time is spent waiting for locks */
+	bool native; /* more than 30 % of the CPU time is spent in native code */
 };
 
-/* Writes up to three sentences: the waits, the time of others on the CPU, and the functions on the
- * CPU. Everything in them is a sum of the profile. @profile: all frames and lines, by state. 0 or
- * -ENOMEM */
+/* Writes up to three sentences: on waits, on the time in which others had the CPU, and on the
+ * functions on the CPU. All numbers in them are sums of the profile. @profile has all frames and
+ * lines, by state. Returns 0 or -ENOMEM. */
 int output__findings(const struct profile *profile, FILE *out, struct output_advice *ret);
 
 #endif

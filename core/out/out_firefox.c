@@ -12,16 +12,16 @@
 #include "core/out/out_tracks.h"
 
 /* The processed format of github.com/firefox-devtools/profiler, docs-developer/CHANGELOG-formats.md
- * and src/types/profile.ts at version 70; viewers convert older versions than theirs. Tables are
- * written by column, and those of stacks, frames and functions are shared by all threads, so the
- * threads come first in the file, and the tables are filled on the way. */
+ * and src/types/profile.ts at version 70; viewers convert versions older than their own. Tables are
+ * written by column. All threads share the tables of stacks, frames and functions. So the threads
+ * come first in the file, and the tables are filled meanwhile. */
 
 #define VERSION	      70
 #define GECKO_VERSION 30
 #define NONE	      UINT32_MAX
 
 #define NS_PER_MS 1e6
-#define STEP_MS	  0.001 /* from one sample to the next where values are not times */
+#define STEP_MS	  0.001 /* ms between samples whose values are not times */
 
 struct column {
 	uint32_t *at;
@@ -34,8 +34,8 @@ struct firefox {
 	struct strtab *strings, *categories, *resources, *sources; /* ids; category 0 is grey */
 	struct column func_name, func_resource, func_source;
 	struct column frame_func, frame_category, frame_line;
-	struct column stack_frame, stack_offset; /* to the parent, backwards; 0: a root */
-	uint32_t *stack_of;			 /* by node of the event at hand */
+	struct column stack_frame, stack_offset; /* distance back to the parent; 0: root */
+	uint32_t *stack_of;			 /* by node of the present event */
 	size_t n_threads;
 };
 
@@ -49,7 +49,7 @@ static int append(struct column *column, uint32_t value)
 
 /* ---- tables ---- */
 
-/* Texts that are "" have no entry: NONE. */
+/* Returns the entry of a text in *@ret. The text "" has no entry: NONE. */
 static int entry_of(struct strtab *table, const char *text, uint32_t *ret)
 {
 	uint32_t id;
@@ -84,7 +84,7 @@ static int add_func(struct firefox *firefox, const struct profile *profile,
 	return ret ? ret : append(&firefox->func_source, source);
 }
 
-/* `funcs`: by row of `rows`, the function's number + 1. */
+/* Adds a frame. @funcs: by row of @rows, number of the function + 1. */
 static int add_frame(struct firefox *firefox, const struct out_rows *rows, uint32_t number,
 		     uint32_t *funcs)
 {
@@ -107,8 +107,8 @@ static int add_frame(struct firefox *firefox, const struct out_rows *rows, uint3
 	return ret ? ret : append(&firefox->frame_line, frame->line ? frame->line : NONE);
 }
 
-/* In the order in which they are shown first, so that the file does not depend on how the profile
- * came about; parents are before their children. */
+/* Adds the stacks in the order in which they are first shown. So the file does not depend on the
+ * order in which the profile was built. Parents precede their children. */
 static int add_stacks(struct firefox *firefox, const struct out_tree *tree,
 		      const struct out_rows *rows)
 {
@@ -196,7 +196,7 @@ static void put_samples(struct firefox *firefox, struct out_tracks *tracks, size
 	fputs("]}", out);
 }
 
-/* The threads of the first event are called as they are, those of others with the event. */
+/* Writes the name of a thread, for events other than the first with the event. */
 static int put_thread_name(const struct out_tracks *tracks, const struct profile_thread *thread,
 			   bool main_event, FILE *out)
 {
@@ -252,7 +252,7 @@ static int put_event(struct firefox *firefox, const struct profile *profile, boo
 	firefox->stack_of = calloc(profile->n_nodes, sizeof(*firefox->stack_of));
 	if (!ret)
 		ret = firefox->stack_of ? add_stacks(firefox, &tracks.tree, &rows) : -ENOMEM;
-	/* Viewers take no file without any thread. */
+	/* Viewers reject a file without threads. */
 	if (!ret && !tracks.n_parts && main_event)
 		ret = put_track(firefox, &tracks, 0, 0, true);
 	for (; !ret && at < tracks.n_parts; at = end) {
@@ -290,7 +290,7 @@ static void put_constant(struct firefox *firefox, const char *name, const char *
 	putc_unlocked(']', firefox->out);
 }
 
-/* Their names as strings: a column for each entry but "". */
+/* Writes the texts of a table as a column of strings, without "". */
 static int put_names(struct firefox *firefox, const char *name, const struct strtab *table)
 {
 	struct column names = {};
@@ -366,7 +366,8 @@ static int put_shared(struct firefox *firefox)
 
 /* ---- meta ---- */
 
-/* The colours that the format knows, as the page has them as far as that goes. */
+/* Returns the colour of a category. The format has a fixed set of colours, of which those of the
+ * page are used as far as possible. */
 static const char *colour_of(size_t category)
 {
 	static const char *const colours[] = { "grey",	  "orange",   "yellow",	  "brown",

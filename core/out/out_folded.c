@@ -9,16 +9,15 @@
 #include "core/base/util.h"
 #include "core/out/out_common.h"
 
-/* Frames that differ may look alike once they are labels, so the profile is first copied into one
- * whose frames are labels. There `label;` stands for a caller and `label ` for the last frame:
- * a line is then the plain concatenation of a stack's names, and sorting siblings by name sorts
- * the lines. */
+/* Different frames may have equal labels, so that the profile is first copied into one whose frames
+ * are labels. In the copy, `label;` stands for a caller and `label ` for the last frame. A line is
+ * then the plain concatenation of a stack's names, and sorting siblings by name sorts the lines. */
 struct relabel {
 	struct profile *labels;
 	uint32_t *caller, *leaf; /* by frame of the original: frame of `labels` */
 	uint32_t no_stack;
-	/* Of two recordings: a stack of `labels` has what the newer has as its weight, and as its
-	 * calls what the older has. */
+	/* For two recordings: the weight of a stack of `labels` is that of the newer one, and its
+	 * calls are the weight of the older one. */
 	const struct diff *diff;
 };
 
@@ -59,12 +58,12 @@ static struct profile_value value_of(const struct relabel *relabel, const struct
 		return (struct profile_value) { .weight = profile->nodes[node].self };
 	old = diff->of_node[DIFF_OLD][node] / diff->sides[DIFF_OLD].unit * diff__scale(diff);
 	new = diff->of_node[DIFF_NEW][node] / diff->sides[DIFF_NEW].unit;
-	/* Below 2^64 the sums stay what can be added. */
+	/* The limit prevents an overflow of the sums, which have 64 bits. */
 	return (struct profile_value) { .weight = min_of(new, 1e18) + 0.5,
 					.calls = min_of(old, 1e18) + 0.5 };
 }
 
-/* The stack that ends at `node`, root first, its last frame as a leaf. */
+/* Adds the stack that ends at @node, root first, its last frame as a leaf. */
 static int relabel_stack(struct relabel *relabel, const struct profile *profile, uint32_t node,
 			 uint32_t depth, uint32_t *stack)
 {
@@ -107,8 +106,8 @@ static int relabel_all(struct relabel *relabel, const struct profile *profile, i
 	return err;
 }
 
-/* Walks depth first with the line up to here in one buffer; `ends` says where each depth's part
- * of it ends. */
+/* Walks depth first with the line up to the node in one buffer. `ends`: by depth, end of its part
+ * of the line. */
 static int write_lines(const struct profile *labels, bool two, FILE *out)
 {
 	size_t i, cap = 0, *ends = NULL;

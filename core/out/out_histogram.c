@@ -12,7 +12,7 @@
 
 #define BAR_WIDTH 40
 
-/* The smallest value of a bucket; that of the one after the last is the greatest there is. */
+/* Returns the smallest value of a bucket. For the bucket after the last one it is UINT64_MAX. */
 static uint64_t least(unsigned bucket)
 {
 	if (bucket >= PROFILE_BUCKETS)
@@ -20,10 +20,10 @@ static uint64_t least(unsigned bucket)
 	return bucket ? 1ULL << (bucket - 1) : 0;
 }
 
-/* Where the value is below which there are so many of 1000. */
+/* Returns the bucket in which the sum of occurrences reaches @per_mille of 1000. */
 static unsigned find_share(const struct profile_histogram *histogram, unsigned per_mille)
 {
-	/* In double: a sum may be near the limit of the integers. */
+	/* double: a sum may be near the limit of the integers */
 	double wanted = histogram->occurrences * (per_mille / 1000.0), sum = 0;
 	unsigned bucket = 0, last = 0;
 
@@ -71,7 +71,7 @@ static void put_bucket(const struct profile *profile, const struct profile_histo
 	fprintf(out, "%10s .. %10s %10" PRIu64 "  |%-*s|\n", from, to, count, BAR_WIDTH, bar);
 }
 
-/* The stack as the folded form has it. */
+/* Writes the stack as in the folded form. */
 static int put_stack(const struct profile *profile, uint32_t node, FILE *out)
 {
 	size_t n = 0, cap = 0;

@@ -12,12 +12,12 @@
 #include "core/out/out_diff.h"
 #include "core/out/out_rows.h"
 
-/* A report for programs, described by docs/reference/report.schema.json. VERSION grows when a
- * member changes its meaning or goes; new members do not change it. Every member is there in every
- * document, so that a reader needs no defaults.
+/* A report for programs, described by docs/reference/report.schema.json. VERSION is incremented
+ * when a member changes its meaning or is removed; new members do not change it. Every document has
+ * all members, so that a reader needs no defaults.
  *
- * Nodes of the tree are a list in which each node names its parent: a nested tree of 2,048 levels
- * is more than JSON readers take. */
+ * The nodes of the tree are a list in which each node refers to its parent. JSON readers do not
+ * accept a nested tree of 2,048 levels. */
 
 #define VERSION 1
 
@@ -33,7 +33,7 @@ static void put_double(FILE *out, const char *name, double number)
 	fprintf(out, "\"%s\":%.17g", name, isfinite(number) ? number : 0);
 }
 
-/* Members of @profile that are numbers or texts, between braces. */
+/* Writes the members of @profile that are numbers or texts, between braces. */
 static void put_recording(const struct profile *profile, FILE *out)
 {
 	const struct profile_evidence *evidence = &profile->evidence;
@@ -170,8 +170,9 @@ static void put_frame(const struct profile *profile, const struct profile_frame 
 	fprintf(out, ",\"inferred\":%s}", frame->inferred ? "true" : "false");
 }
 
-/* Numbers frames and nodes in the order of the tree, so that the text does not depend on how the
- * profile came about. @frames and @nodes: by number in the profile, 1 + the number here. */
+/* Numbers frames and nodes in the order of the tree. So the text does not depend on the order in
+ * which the profile was built. @frames and @nodes: by number in the profile, 1 + the number in the
+ * text. */
 static void number_all(const struct profile *profile, const struct out_tree *tree, uint32_t *frames,
 		       uint32_t *nodes, FILE *out)
 {

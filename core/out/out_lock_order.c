@@ -9,19 +9,19 @@
 #include "core/base/util.h"
 #include "core/out/out_common.h"
 
-/* Potential deadlocks: cycles in the graph of which mutex was held when which was taken, each step
- * in another thread. The innermost frames of such a stack are the mutexes: that which is taken, and
- * outwards those that are held. */
+/* Potential deadlocks: cycles in a graph whose edges lead from a mutex that is held to one that is
+ * taken meanwhile, each edge in another thread. The innermost frames of such a stack are the
+ * mutexes: first the one that is taken, then, outwards, those that are held. */
 
 #define MUTEX	   "[mutex "
-#define CYCLE_MAX  8	   /* mutexes of a cycle */
-#define CYCLES_MAX 100	   /* that are shown, unless the user says how many */
-#define STEPS_MAX  5000000 /* of the search */
+#define CYCLE_MAX  8	   /* mutexes in a cycle */
+#define CYCLES_MAX 100	   /* cycles shown, unless the user sets a number */
+#define STEPS_MAX  5000000 /* steps of the search */
 
 struct edge {
 	uint32_t from, to; /* frames of mutexes */
 	uint32_t thread;   /* frame of the group */
-	uint32_t node;	   /* where the stack begins behind the mutexes */
+	uint32_t node;	   /* start of the stack after the mutexes */
 };
 
 struct order {
@@ -32,7 +32,7 @@ struct order {
 	size_t path[CYCLE_MAX]; /* edges */
 	size_t n_path, cycles, most;
 	uint64_t steps;
-	/* Those that were shown, each by its mutexes from the smallest on. */
+	/* The cycles that were shown, each by its mutexes from the smallest on. */
 	uint32_t (*shown)[CYCLE_MAX];
 	size_t cap_shown;
 	int ret;
@@ -86,7 +86,7 @@ static int compare(const void *a, const void *b)
 	return x->node < y->node ? -1 : x->node > y->node;
 }
 
-/* One of each order and thread. */
+/* Sorts the edges, and leaves one for each order and thread. */
 static void sort_edges(struct order *order)
 {
 	size_t n = 0;
@@ -119,7 +119,7 @@ static size_t first_from(const struct order *order, uint32_t mutex)
 	return lo;
 }
 
-/* --- what is printed --- */
+/* --- output --- */
 
 static char *label_of(const struct order *order, uint32_t frame)
 {
@@ -130,7 +130,7 @@ static char *label_of(const struct order *order, uint32_t frame)
 	return label;
 }
 
-/* Without its brackets. */
+/* Writes the name of a mutex without its brackets. */
 static int put_mutex(const struct order *order, uint32_t frame)
 {
 	char *label = label_of(order, frame);
@@ -146,7 +146,7 @@ static int put_mutex(const struct order *order, uint32_t frame)
 	return 0;
 }
 
-/* Innermost first, without the group. */
+/* Writes a stack, innermost first, without the group. */
 static int put_stack(const struct order *order, uint32_t node)
 {
 	char *label;
@@ -220,7 +220,8 @@ static void show(struct order *order)
 	order->ret = put_cycle(order);
 }
 
-/* May the edge follow? No mutex twice, no thread twice: one thread alone waits for nobody. */
+/* Returns true if the edge may follow the path. A cycle contains no mutex and no thread twice, as a
+ * single thread does not wait for itself. */
 static bool may_follow(const struct order *order, const struct edge *edge)
 {
 	for (size_t i = 0; i < order->n_path; i++) {
@@ -232,7 +233,7 @@ static bool may_follow(const struct order *order, const struct edge *edge)
 	return true;
 }
 
-/* Cycles through `start`, which is the smallest of their mutexes. */
+/* Searches for cycles through @start, which is the smallest of their mutexes. */
 static void search(struct order *order, uint32_t start, uint32_t mutex)
 {
 	for (size_t i = first_from(order, mutex);

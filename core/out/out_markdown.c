@@ -13,9 +13,9 @@
 #include "core/out/out_rows.h"
 
 /* A report for issues, merge requests and chats: a table of functions, then the tree as a block of
- * code. The dialect is GitHub's, which GitLab and most renderers take. */
+ * code. The dialect is GitHub's, which GitLab and most renderers accept. */
 
-/* A cell: signs that Markdown or HTML takes for markup are written as character references. */
+/* Writes a cell. Signs that Markdown or HTML treats as markup become character references. */
 static void put_cell(FILE *out, const char *text)
 {
 	static const char marked[] = "|\\`*_{}[]<>&#~$@!";
@@ -27,7 +27,7 @@ static void put_cell(FILE *out, const char *text)
 			putc(*text, out);
 }
 
-/* A cell of code. A table ends a cell at each | that has no backslash, also within code. */
+/* Writes a cell of code. A table ends a cell at each | without a backslash, also within code. */
 static void put_code(FILE *out, const char *text)
 {
 	if (strpbrk(text, "`\\")) {

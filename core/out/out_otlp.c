@@ -10,9 +10,9 @@
 #include "core/base/util.h"
 #include "core/out/out_tracks.h"
 
-/* The messages of github.com/open-telemetry/opentelemetry-proto, profiles/v1development at 1.10: a
- * request for a collector, which is the same in bytes as ProfilesData of a file. Nothing is twice
- * in any table of the dictionary, and nothing that no sample needs; entry 0 of each is empty. */
+/* The messages of github.com/open-telemetry/opentelemetry-proto, profiles/v1development at 1.10. A
+ * request for a collector has the same bytes as ProfilesData of a file. The tables of the
+ * dictionary have no equal entries, and none that no sample needs. Entry 0 of each is empty. */
 enum {
 	REQUEST_RESOURCE_PROFILES = 1,
 	REQUEST_DICTIONARY = 2,
@@ -39,7 +39,7 @@ enum {
 	SAMPLE_VALUES = 4,     /* packed */
 };
 
-/* What is of one process. */
+/* the profiles of one process */
 struct resource {
 	uint32_t pid;
 	char *process, *container, *command;
@@ -55,9 +55,9 @@ struct writing {
 
 /* ---- samples ---- */
 
-/* What differs in stack or attributes; the value of what does not is a sum. */
+/* A sample. Samples with equal stack and attributes are added up. */
 struct sample {
-	uint32_t stack, attributes[2]; /* the latter: 0: none */
+	uint32_t stack, attributes[2]; /* attribute 0: none */
 	uint64_t value;
 };
 
@@ -69,7 +69,7 @@ static uint64_t value_of(const struct out_tracks *tracks, size_t part,
 		       : out_tracks__value(tracks, part);
 }
 
-/* @value: one of the profile's kinds of values. */
+/* Makes the samples of parts @first to before @end. @value is one of the profile's values. */
 static int make_samples(struct otlp *otlp, struct out_tracks *tracks, size_t first, size_t end,
 			const struct pprof_value *value, struct sample *samples, size_t *ret_n)
 {
@@ -143,7 +143,7 @@ static int put_value_type(struct otlp *otlp, int field, const struct pprof_value
 	return 0;
 }
 
-/* Profiles of one request differ in the last bytes of their ids. */
+/* Writes the id of a profile. Profiles of one request differ in the last bytes of their ids. */
 static void put_id(struct writing *writing, const struct output_origin *origin,
 		   struct protobuf *profile)
 {
@@ -156,7 +156,7 @@ static void put_id(struct writing *writing, const struct output_origin *origin,
 	protobuf__text(profile, PROFILE_ID, id, sizeof(id));
 }
 
-/* One kind of values of one event of one process. */
+/* Writes a profile: one kind of values of one event of one process. */
 static int put_profile(struct writing *writing, struct out_tracks *tracks, size_t first, size_t end,
 		       const struct pprof_value *value, struct resource *resource)
 {
@@ -214,7 +214,8 @@ static struct resource *find_resource(struct writing *writing, const struct prof
 	return resource;
 }
 
-/* The format has one kind of values in a profile: numbers of occurrences are another profile. */
+/* Writes the profiles of an event. A profile of the format has one kind of values, so that numbers
+ * of occurrences are another profile. */
 static int put_profiles(struct writing *writing, struct out_tracks *tracks, size_t first,
 			size_t end, struct resource *resource)
 {
@@ -254,7 +255,7 @@ static int put_event(struct writing *writing, const struct profile *profile)
 	return code;
 }
 
-/* ---- the whole ---- */
+/* ---- the request ---- */
 
 static void put_attribute(struct protobuf *resource, const char *key, const char *text,
 			  uint64_t number)

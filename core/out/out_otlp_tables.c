@@ -10,7 +10,7 @@
 #include "core/base/util.h"
 #include "core/out/out_tracks.h"
 
-/* By opentelemetry/proto/profiles/v1development/profiles.proto at 1.10. */
+/* The field numbers of opentelemetry/proto/profiles/v1development/profiles.proto at 1.10. */
 enum {
 	DICTIONARY_MAPPING = 1,
 	DICTIONARY_LOCATION = 2,
@@ -38,7 +38,8 @@ enum {
 	ANY_INT = 3,
 };
 
-/* The key's entry; `*ret_new`: it is yet to be written, to `table->entries`. */
+/* Returns the entry of a key in *@ret. *@ret_new is set if the caller must write it to
+ * table->entries. */
 static int find(struct otlp_table *table, const char *key, uint32_t *ret, bool *ret_new)
 {
 	uint32_t n = strtab__count(table->keys);
@@ -215,7 +216,7 @@ int otlp__stack(struct otlp *otlp, const struct profile *profile, const uint32_t
 	return 0;
 }
 
-/* The tables by their fields; there are no links, but an empty one. */
+/* Returns the tables by their fields. There are no links except an empty one. */
 static void list_tables(struct otlp *otlp, struct otlp_table *ret[DICTIONARY_STACK + 1])
 {
 	memset(ret, 0, (DICTIONARY_STACK + 1) * sizeof(*ret));

@@ -10,19 +10,19 @@
 #include "core/base/util.h"
 #include "core/out/out_tracks.h"
 
-/* Text as perf-script(1) writes with -F comm,pid,tid,time,period,event,ip,sym,dso (Linux 6.12,
- * tools/perf/builtin-script.c): per sample a line with the thread and the event, then a line per
- * frame, leaf first, and an empty one. Its readers cut at blanks and at the last " (". A line that
- * begins with # is a comment. A symbol that begins with ( is left out by some readers, and cut at
- * -> into a caller and its inlined callee by others (FlameGraph's stackcollapse-perf.pl). */
+/* Text as perf-script(1) writes it with -F comm,pid,tid,time,period,event,ip,sym,dso (Linux 6.12,
+ * tools/perf/builtin-script.c). Each sample is a line with the thread and the event, then a line
+ * per frame, leaf first, and an empty one. Its readers split at blanks and at the last " (". A line
+ * that begins with # is a comment. Some readers drop a symbol that begins with (. Others split
+ * symbols at -> into a caller and its inlined callee (FlameGraph's stackcollapse-perf.pl). */
 
 #define NS_PER_S 1000000000
 
-/* What a sample of no known length takes on the line of time. */
+/* Time between samples of unknown length, in ns. */
 #define STEP_NS 1000
 
-/* Printable; what the line format needs itself becomes '_'. Owned by the caller; NULL: out of
- * memory. */
+/* Returns a printable copy of @text, in which the characters in @signs, which the line format uses
+ * itself, become '_'. Owned by the caller; NULL: out of memory. */
 static char *word(const char *text, const char *signs)
 {
 	char *copy = strdup(text), *at;
@@ -35,7 +35,8 @@ static char *word(const char *text, const char *signs)
 	return copy;
 }
 
-/* The same for a symbol, in place: "(eval)" is "[eval]", and "operator->" is "operator=>". */
+/* As word() for a symbol, in place: "(eval)" becomes "[eval]", and "operator->" becomes
+ * "operator=>". */
 static void clean_symbol(char *name)
 {
 	char *at = name + strspn(name, " ");
@@ -52,7 +53,7 @@ static void clean_symbol(char *name)
 		*at = '=';
 }
 
-/* The name of a thread as the first word of a line. */
+/* Returns the name of a thread as the first word of a line. */
 static char *first_word(const char *text)
 {
 	char *name = word(text, " "), *marked = NULL;
@@ -65,8 +66,8 @@ static char *first_word(const char *text)
 	return marked;
 }
 
-/* "/app/run.py:3", "libc", "[kernel.kallsyms]", "(inlined)", "[label]": in which file it is, or
- * what it is. */
+/* Returns the file of a frame, or its kind: "/app/run.py:3", "libc", "[kernel.kallsyms]",
+ * "inlined", "[label]". */
 static char *module_of(const struct profile *profile, const struct profile_frame *frame)
 {
 	const char *file = strtab__get(profile->strings, frame->file);
@@ -92,7 +93,7 @@ static char *module_of(const struct profile *profile, const struct profile_frame
 	return clean;
 }
 
-/* By frame of the profile: its line. Made when first needed. */
+/* Lines by frame of the profile, each made when first needed. */
 struct lines {
 	char **of;
 	size_t n;
@@ -105,7 +106,7 @@ static void lines_done(struct lines *lines)
 	free(lines->of);
 }
 
-/* Addresses are not what a profile is about: 0. */
+/* Returns the line of a frame. The address is 0, as a profile is not about addresses. */
 static const char *line_of(struct lines *lines, const struct profile *profile, uint32_t number,
 			   int annotate)
 {
@@ -159,7 +160,7 @@ static int put_stack(struct out_tracks *tracks, size_t part, struct lines *lines
 	return 0;
 }
 
-/* One of the recording's events. */
+/* one of the recording's events */
 struct event {
 	struct out_tracks tracks;
 	struct lines lines;
@@ -173,8 +174,8 @@ static void event_done(struct event *event)
 	out_tracks__done(&event->tracks);
 }
 
-/* Where it is not known when samples were, each is where the values of those before it in its
- * thread end. */
+/* Sets the times of samples that have none. Each begins where the values of the previous ones in
+ * its thread end. */
 static void add_times(struct out_tracks *tracks)
 {
 	bool timed = !strcmp(tracks->value.unit, "nanoseconds");
@@ -190,7 +191,7 @@ static void add_times(struct out_tracks *tracks)
 	}
 }
 
-/* Call event_done in any case. */
+/* Initializes @event. Returns 0 or -ENOMEM; the caller calls event_done() in any case. */
 static int event_init(struct event *event, const struct profile *profile)
 {
 	int ret = out_tracks__init(&event->tracks, profile);
@@ -210,7 +211,7 @@ struct sample {
 	uint64_t time_ns;
 };
 
-/* By time, as perf script has them; what is at one time stays as it is. */
+/* Sorts by time, as perf script does. Samples of one time stay in their order. */
 static int compare_samples(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;

@@ -10,7 +10,7 @@
 #include "core/base/util.h"
 #include "core/out/output.h"
 
-/* Writes the message so far; Z_FINISH ends the stream. */
+/* Writes the message so far. If @flush is Z_FINISH, ends the stream. */
 static int compress_message(struct pprof *pprof, int flush)
 {
 	enum { AT_ONCE = 1 << 30 }; /* zlib counts in 32 bits */
@@ -60,7 +60,8 @@ static int put_value_type(struct pprof *pprof, struct protobuf *to, int field, c
 	return 0;
 }
 
-/* What the events of a recording are called differs, but not what their samples are. */
+/* Returns the type of a value. Events differ in their names, but types such as "samples" may be
+ * equal. A type that occurred before is prefixed with the event. */
 static const char *type_of(const struct pprof *pprof, size_t i, char *buf, size_t size)
 {
 	const struct pprof_value *value = &pprof->values[i];
@@ -96,7 +97,7 @@ static int put_sample_types(struct pprof *pprof, const struct profile *const *pr
 	return err;
 }
 
-/* The ids of the stack's locations, leaf first. */
+/* Writes the ids of the stack's locations, leaf first. */
 static void put_stack(struct pprof *pprof, uint32_t number)
 {
 	const struct profile_node *nodes = pprof->profile->nodes;
@@ -160,7 +161,7 @@ static int put_thread(struct pprof *pprof, const struct profile_thread *thread)
 	return err ? err : put_label(pprof, "cgroup", thread->cgroup);
 }
 
-/* `thread`: NULL: not known. */
+/* Writes one part of a stack's values as a sample. @thread NULL: unknown. */
 static int put_part(struct pprof *pprof, uint32_t number, const struct profile_node *whole,
 		    enum pprof_part part, const struct profile_thread *thread)
 {
@@ -216,7 +217,7 @@ static int put_sample(struct pprof *pprof, uint32_t number)
 	return err;
 }
 
-/* Tells pprof that there is nothing left to be named, so that it looks for no program. */
+/* Writes a mapping that marks all code as symbolized. So pprof does not search for a program. */
 static void put_mapping(struct pprof *pprof)
 {
 	int field;
@@ -281,7 +282,8 @@ static int put_notes(struct pprof *pprof, const struct profile *profile, bool na
 	return err;
 }
 
-/* The comments are the target, notes and what was lost; `pprof -comments` shows them. */
+/* Writes the fields after the string table. The comments are the target, the notes and the losses;
+ * `pprof -comments` shows them. */
 static int put_tail(struct pprof *pprof, const struct profile *const *profiles, size_t n)
 {
 	const struct profile *profile = profiles[0];
@@ -316,7 +318,7 @@ static int put_tail(struct pprof *pprof, const struct profile *const *profiles, 
 	}
 	if (pprof->list.len)
 		protobuf__part(&pprof->tail, PROFILE_COMMENT, &pprof->list);
-	/* Without this, it is the last of all. */
+	/* Otherwise the default is the last type. */
 	if (!err && n > 1)
 		err = pprof__string(pprof, values[last].type, "", &main_type);
 	protobuf__number(&pprof->tail, PROFILE_DEFAULT_SAMPLE_TYPE, main_type);
@@ -381,7 +383,7 @@ static void pprof_done(struct pprof *pprof)
 
 int output__pprof(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
-	enum { GZIP = 16 }; /* a gzip header, whose time is 0 */
+	enum { GZIP = 16 }; /* a gzip header whose time is 0 */
 	struct pprof pprof = { .origin = opts->origin, .out = out, .strings = strtab__new() };
 	const struct profile **profiles = calloc(opts->n_others + 1, sizeof(*profiles));
 	int err = -ENOMEM;

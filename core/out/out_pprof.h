@@ -13,10 +13,10 @@
 #include "core/out/output.h"
 #include "core/out/pprof_values.h"
 
-/* What out_pprof.c and out_pprof_stacks.c share. */
+/* The state that out_pprof.c and out_pprof_stacks.c share. */
 
-/* The messages of github.com/google/pprof, proto/profile.proto, written in the order of their
- * numbers and without the fields that are 0, as protobuf's own encoder does. Ids are not 0. */
+/* The messages of github.com/google/pprof, proto/profile.proto. They are written in the order of
+ * their numbers and without fields that are 0, as protobuf's own encoder does. Ids are not 0. */
 enum {
 	PROFILE_SAMPLE_TYPE = 1,
 	PROFILE_SAMPLE = 2,
@@ -41,12 +41,12 @@ enum {
 	LABEL_STR = 2,
 	LABEL_NUM = 3,
 	MAPPING_ID = 1,
-	MAPPING_HAS_FUNCTIONS = 7, /* then filenames, line numbers */
+	MAPPING_HAS_FUNCTIONS = 7, /* followed by those for filenames and line numbers */
 	MAPPING_HAS_INLINE_FRAMES = 10,
 
 	LOCATION_ID = 1,
 	LOCATION_MAPPING_ID = 2,
-	LOCATION_LINE = 4, /* innermost of the inlined functions first */
+	LOCATION_LINE = 4, /* innermost inlined function first */
 
 	LINE_FUNCTION_ID = 1,
 	LINE_LINE = 2,
@@ -58,22 +58,22 @@ enum {
 	THE_MAPPING = 1,
 };
 
-/* Without a system_name: where that is the same as the name, pprof takes the name for one of C++
- * and drops what is in angle brackets, all of "<module>". */
+/* A function has no system_name. If that equals the name, pprof treats the name as one of C++ and
+ * drops text in angle brackets, such as all of "<module>". */
 struct function {
 	uint32_t name, file; /* strings */
 };
 
-/* A native frame with the functions that were inlined into it is one location: they are one place
- * in the code, and only so do pprof's -noinlines and its "(inline)" marks work. */
+/* A native frame and the functions that were inlined into it are one location, as they are one
+ * place in the code. pprof's -noinlines and its "(inline)" marks require that. */
 struct location {
-	uint32_t outer; /* place + 1 of the location into which this one's frame is inlined, or 0 */
+	uint32_t outer; /* index + 1 of the location into which this one's frame is inlined, or 0 */
 	uint32_t function;
 	uint32_t line;
-	uint32_t id; /* 0: no stack needs it but as a part of others */
+	uint32_t id; /* 0: used only as a part of other locations */
 };
 
-/* One profile after the other is written into the same message. */
+/* The profiles are written into one message, one after the other. */
 struct pprof {
 	const struct profile *profile;
 	struct out_tree tree;
@@ -84,33 +84,34 @@ struct pprof {
 	struct u64map function_index, line_index, location_index;
 	size_t n_lines;
 	uint32_t *function_of;	      /* by frame: ids */
-	uint32_t *location_of;	      /* by node: place + 1 */
-	struct profile_share *shares; /* by node, then thread; NULL: values are not divided */
+	uint32_t *location_of;	      /* by node: index + 1 */
+	struct profile_share *shares; /* by node, then thread; NULL: not divided */
 	size_t n_shares;
-	uint64_t period_ns; /* 0: not known */
+	uint64_t period_ns; /* 0: unknown */
 
-	/* Of all profiles; a sample has one of each, and of other profiles than its own, 0. */
+	/* The values of all profiles. A sample has each of them; those of other profiles are 0. The
+	 * present profile has n_own values from first_value on. */
 	struct pprof_value *values;
-	size_t n_values, cap_values, first_value; /* this profile's begin there, and are the last
-						     up to n_own */
+	size_t n_values, cap_values, first_value;
 	size_t n_own;
 
 	const struct output_origin *origin;
 	FILE *out;
 	z_stream zip;
 	struct protobuf message, part, list;
-	struct protobuf tail; /* what follows the string table, but needs strings */
+	struct protobuf tail; /* fields after the string table that need strings */
 };
 
-/* `text` is any bytes; strings of the format are UTF-8. 0 or -ENOMEM. */
+/* Finds or adds a string. @text is any bytes; strings of the format are UTF-8. Returns 0 or
+ * -ENOMEM. */
 int pprof__string(struct pprof *pprof, const char *text, const char *suffix, uint32_t *ret);
 
-/* Makes the functions and locations of a profile, which it then is about. 0 or -ENOMEM; call
- * pprof__leave in any case. */
+/* Makes the functions and locations of @profile, which becomes the present one. Returns 0 or
+ * -ENOMEM; the caller calls pprof__leave() in any case. */
 int pprof__enter(struct pprof *pprof, const struct profile *profile, int annotate);
 void pprof__leave(struct pprof *pprof);
 
-/* The shares of a node: the first of them, and how many. */
+/* Returns the first share of a node, and their number in *@ret_n. */
 const struct profile_share *pprof__shares(const struct pprof *pprof, uint32_t node, size_t *ret_n);
 
 #endif

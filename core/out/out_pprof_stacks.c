@@ -74,7 +74,7 @@ static int add_location(struct pprof *pprof, uint32_t outer, uint32_t frame, uin
 	return u64map__put(&pprof->location_index, key, *ret_place);
 }
 
-/* Every stack needs a location to be counted. */
+/* Adds a location for samples without a stack, as only samples with a location are counted. */
 static int add_no_stack(struct pprof *pprof)
 {
 	struct location location = { 0 };
@@ -84,7 +84,7 @@ static int add_no_stack(struct pprof *pprof)
 	return push_location(pprof, &location, &pprof->location_of[0]);
 }
 
-/* Whether the node's frame was inlined into its parent's. */
+/* Returns true if the node's frame was inlined into its parent's. */
 static bool is_inlined(const struct profile *profile, const struct profile_node *node)
 {
 	int kind;
@@ -95,8 +95,8 @@ static bool is_inlined(const struct profile *profile, const struct profile_node 
 	return kind == KIND_NATIVE || kind == KIND_INLINED;
 }
 
-/* In the order in which stacks are shown, so that the bytes do not depend on how the profile came
- * about. */
+/* Adds the location of a node. Nodes come in the order in which stacks are shown. So the bytes do
+ * not depend on the order in which the profile was built. */
 static int add_node(struct pprof *pprof, uint32_t number, int annotate)
 {
 	const struct profile *profile = pprof->profile;
@@ -134,7 +134,7 @@ static void add(uint64_t *sum, uint64_t value)
 		*sum = UINT64_MAX;
 }
 
-/* Sorted, and those of one node and thread as one. */
+/* Sorts the shares, and adds up those of one node and thread. */
 static int sort_shares(struct pprof *pprof)
 {
 	const struct profile *profile = pprof->profile;

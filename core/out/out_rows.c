@@ -11,8 +11,8 @@
 #include "core/out/out_common.h"
 #include "core/profile/code_rules.h"
 
-/* What a frame's row is called where rows are not of functions; printf's `[...]` where it is not
- * known in which file it is. */
+/* Returns the text of a frame's row if rows are not functions. In a table of files, a frame without
+ * a file has `[...]` with its library or kind. */
 static int add_text(struct out_rows *rows, const struct profile_frame *frame, uint32_t *ret)
 {
 	const struct profile *profile = rows->profile;
@@ -125,7 +125,7 @@ const char *out_rows__name(const struct out_rows *rows, uint32_t row)
 			   rows->keys[row].name);
 }
 
-/* `line`: of a function whose row is of all its lines. */
+/* Returns the label of a row. @line is shown for a function whose row contains all its lines. */
 static char *label_at(const struct out_rows *rows, uint32_t row, int annotate, uint32_t line)
 {
 	const struct out_row_key *key = &rows->keys[row];
@@ -186,7 +186,7 @@ static uint64_t sorted_by(const struct out_row *row, enum output_sort sort)
 	}
 }
 
-/* Groups come first. */
+/* Sorts groups first. */
 static int compare_rows(const void *a, const void *b, void *arg)
 {
 	const struct out_row *x = a, *y = b;

@@ -15,9 +15,9 @@
 struct speedscope {
 	const struct output_opts *opts;
 	FILE *out;
-	uint32_t *numbers; /* by frame of the profile that is written: its number here + 1 */
+	uint32_t *numbers; /* by frame of the present profile: number in the file + 1 */
 	size_t n_profiles;
-	size_t heaviest; /* profile of the first event */
+	size_t heaviest; /* number of the heaviest profile of the first event */
 	uint64_t heaviest_value;
 };
 
@@ -43,8 +43,8 @@ static int put_frame(struct speedscope *speedscope, const struct profile *profil
 	return 0;
 }
 
-/* Those that stacks have, in the order in which they are shown first, so that what is written does
- * not depend on how the profile came about. */
+/* Numbers the frames of stacks in the order in which they are first shown. So the file does not
+ * depend on the order in which the profile was built. Writes them if @put is set. */
 static int number_frames(struct speedscope *speedscope, const struct profile *profile,
 			 const struct out_tree *tree, uint32_t *next, bool put)
 {
@@ -138,7 +138,7 @@ static int put_event(struct speedscope *speedscope, const struct profile *profil
 
 	if (!ret)
 		ret = number_frames(speedscope, profile, &tracks.tree, next, false);
-	/* An event without samples has a profile as well: some viewers need one. */
+	/* An event without samples has a profile as well, as some viewers need one. */
 	if (!ret && !tracks.n_parts)
 		ret = put_track(speedscope, &tracks, 0, 0, main_event);
 	for (; !ret && at < tracks.n_parts; at = end) {

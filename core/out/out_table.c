@@ -21,9 +21,9 @@ struct table {
 	int kind_width;
 };
 
-#define GROUP_FUNCTIONS 5U /* shown of each group of --by */
+#define GROUP_FUNCTIONS 5U /* functions shown in each group of --by */
 
-#define SHARE_WIDTH 18 /* of put_share() */
+#define SHARE_WIDTH 18 /* width of the text of put_share() */
 
 static void put_share(const struct table *table, uint64_t weight, FILE *out)
 {
@@ -33,7 +33,7 @@ static void put_share(const struct table *table, uint64_t weight, FILE *out)
 	fprintf(out, "%5.1f%% %10s ", weight * (100.0 / table->profile->total), text);
 }
 
-/* A group has no weight of its own: its columns are blank. */
+/* Writes a share. The columns of a group are blank, as it has no weight of its own. */
 static void put_own_share(const struct table *table, const struct out_row *row, uint64_t weight,
 			  FILE *out)
 {
@@ -110,8 +110,8 @@ static void put_titles(const struct table *table, FILE *out)
 	fprintf(out, " %-*s  %s\n", table->kind_width, "Kind", out_rows__title(table->opts->group));
 }
 
-/* Sets *ret to a profile of the samples below the node @group, with the sums of the whole profile,
- * so that its rows have the same columns. */
+/* Sets *@ret to a profile of the samples below the node @group. It has the sums of the whole
+ * profile, so that its rows have the same columns. */
 static int cut_group(const struct profile *profile, uint32_t group, struct profile **ret)
 {
 	uint32_t *copies = calloc(profile->n_nodes, sizeof(*copies));
@@ -144,7 +144,7 @@ static int cut_group(const struct profile *profile, uint32_t group, struct profi
 	return 0;
 }
 
-/* Prints the functions of the group that have most. Shares are of the whole profile. */
+/* Writes the functions of the group with most weight. Shares are of the whole profile. */
 static int put_functions(const struct table *table, uint32_t group, FILE *out)
 {
 	struct table inner = { .profile = table->profile,
@@ -167,7 +167,7 @@ static int put_functions(const struct table *table, uint32_t group, FILE *out)
 	return ret;
 }
 
-/* Returns the node of the group whose row this is, or 0. */
+/* Returns the node of the group that the row shows, or 0. */
 static uint32_t group_node(const struct table *table, const struct out_row *row)
 {
 	for (uint32_t i = 1; i < table->profile->n_nodes; i++)
@@ -177,7 +177,7 @@ static uint32_t group_node(const struct table *table, const struct out_row *row)
 	return 0;
 }
 
-/* Prints each group and below it its functions. Groups are the first rows of the list. */
+/* Writes each group, and below it its functions. Groups are the first rows of the list. */
 static int put_groups(const struct table *table, FILE *out)
 {
 	const struct out_list *list = &table->list;

@@ -7,12 +7,12 @@
 
 #include "core/base/util.h"
 
-/* What values are of that are not divided. */
+/* The thread of values that are not divided among threads. */
 #define NO_THREAD UINT32_MAX
 
 struct order {
 	const struct profile *profile;
-	uint32_t *places; /* by node: in the tree's order */
+	uint32_t *places; /* by node: position in the tree's order */
 };
 
 static int compare_threads(const struct profile *profile, uint32_t a, uint32_t b)
@@ -49,7 +49,7 @@ static void add(uint64_t *sum, uint64_t value)
 		*sum = UINT64_MAX;
 }
 
-/* Sorted, and those of one node, thread and time as one. */
+/* Sorts the parts, and adds up those of one node, thread and time. */
 static void sort_parts(struct out_tracks *tracks, struct order *order)
 {
 	struct out_part *parts = tracks->parts;
@@ -92,8 +92,8 @@ static struct out_part part_of(const struct out_tracks *tracks, size_t i)
 	return part;
 }
 
-/* One for each sample where it is known when they were, else for each share; or for each node, as
- * if all were of one thread. */
+/* Makes one part for each sample if their times are recorded, otherwise for each share. If there
+ * are no shares, makes one for each node, as if all were of one thread. */
 static int make_parts(struct out_tracks *tracks)
 {
 	const struct profile *profile = tracks->profile;

@@ -11,41 +11,43 @@
 #include "core/out/out_common.h"
 #include "core/out/out_diff.h"
 
-/* Nodes with less of the whole are left out, and counted. Where rows are few, more is needed: so
- * much that what is shown fits. */
+/* Nodes with a smaller share of the whole are left out, and counted. If rows are limited, the share
+ * is increased until the shown nodes fit. */
 #define SHARE_MIN 0.001
 
-#define CHAIN_MIN 4 /* frames; longer ones are elided but for their ends */
+#define CHAIN_MIN 4 /* frames; a chain of this length or more is elided except for its ends */
 
-/* Of chains of callers those that are near say most. */
+/* Callers shown of a chain. The nearest ones matter most. */
 #define CALLERS_MAX 3
 
-/* A node that is alone or one of several, with what follows as long as there is no fork. */
+/* A single node or one of several siblings, with its followers up to the next fork. */
 struct chain {
 	uint32_t first, last;
-	uint32_t frames; /* in all */
-	uint32_t level;	 /* how many rows lead to it */
+	uint32_t frames; /* number of frames */
+	uint32_t level;	 /* number of rows that lead to it */
 };
 
 struct printed {
 	const struct profile *profile;
 	const struct output_opts *opts;
 	struct out_tree tree;
-	uint32_t *place;	   /* by node: in tree.order */
+	uint32_t *place;	   /* by node: position in tree.order */
 	uint32_t *sorted;	   /* nodes but the root, the heaviest first, then by place */
 	uint32_t *child, *sibling; /* by node, in that order; 0: none */
-	bool *chosen;		   /* by node: the first of a chain, which is shown */
-	struct chain *stack;	   /* what is still to be printed */
-	uint64_t least;		   /* of what is shown */
+	bool *chosen;		   /* by node: first of a chain that is shown */
+	struct chain *stack;	   /* chains to be printed */
+	uint64_t least;		   /* least weight of shown nodes */
 	uint64_t fork;		   /* least weight of a branch that makes a fork */
-	uint32_t trunk; /* node up to which all stacks are the same, where that is worth a row */
+	uint32_t trunk; /* node up to which all stacks are the same, if that is worth a row;
+			   otherwise 0 */
 	uint32_t trunk_frames;
 	size_t left_out;
-	struct diff_rows changes; /* by node, of two recordings */
+	struct diff_rows changes; /* by node, for two recordings */
 	FILE *out;
 };
 
-/* A parent is never after its children: it has no less weight and comes first. */
+/* Sorts by weight, then by position. A parent never follows its children, as its weight is not less
+ * and its position is before theirs. */
 static int compare_nodes(const void *a, const void *b, void *arg)
 {
 	const struct printed *printed = arg;
@@ -56,7 +58,7 @@ static int compare_nodes(const void *a, const void *b, void *arg)
 	return printed->place[x] < printed->place[y] ? -1 : printed->place[x] > printed->place[y];
 }
 
-/* Each node is a row of its own. */
+/* Counts the changes, with each node as a row. */
 static int init_changes(struct printed *printed)
 {
 	uint32_t *rows = printed->place;
@@ -118,7 +120,7 @@ static bool is_label(const struct printed *printed, uint32_t node)
 	return profile->kinds[profile->frames[profile->nodes[node].frame].kind].label;
 }
 
-/* The one child with which a chain goes on from the node; 0: it ends there. */
+/* Returns the only child by which a chain continues from the node, or 0 if the chain ends. */
 static uint32_t follower(const struct printed *printed, uint32_t node)
 {
 	const struct profile_node *at = &printed->profile->nodes[node];
@@ -149,7 +151,7 @@ static size_t rows_of(const struct printed *printed, const struct chain *chain)
 	return chain->frames < CHAIN_MIN ? chain->frames : 3;
 }
 
-/* What all samples have in common: the last of these frames begins the tree. */
+/* Finds the frames that all samples have in common. The last of these begins the tree. */
 static void find_trunk(struct printed *printed)
 {
 	uint32_t child = printed->child[0], node = 0;
@@ -166,7 +168,7 @@ static void find_trunk(struct printed *printed)
 	printed->trunk_frames--;
 }
 
-/* Is the node the first of a chain? */
+/* Returns true if the node is the first of a chain. */
 static bool begins(const struct printed *printed, uint32_t node)
 {
 	uint32_t parent = printed->profile->nodes[node].parent;
@@ -176,7 +178,7 @@ static bool begins(const struct printed *printed, uint32_t node)
 	return parent == printed->trunk || follower(printed, parent) != node;
 }
 
-/* How many rows the tree has if the first `n` nodes, and those with as much weight as they, are
+/* Returns the number of rows of the tree if the first @n nodes, and those of the same weight, are
  * shown. */
 static size_t rows_with(struct printed *printed, size_t n)
 {
@@ -197,11 +199,11 @@ static size_t rows_with(struct printed *printed, size_t n)
 	return rows;
 }
 
-/* As many nodes as there are rows for: rows go to forks, as side branches that are not shown make
- * none, and chains are elided. */
+/* Finds the least weight such that the shown nodes fit into the rows. Rows are spent on forks:
+ * hidden side branches make no fork, and chains are elided. */
 static void find_least(struct printed *printed)
 {
-	size_t low = 1, high = printed->tree.n_order - 1; /* low fits, or nothing does */
+	size_t low = 1, high = printed->tree.n_order - 1; /* `low` nodes fit, or no number does */
 	uint64_t least = max_of(1, (uint64_t)(SHARE_MIN * printed->tree.total[0]));
 
 	while (high && printed->tree.total[printed->sorted[high - 1]] < least)
@@ -222,7 +224,8 @@ static void find_least(struct printed *printed)
 	rows_with(printed, low);
 }
 
-/* In the order of weight: who is chosen has been preceded by the chain that it continues. */
+/* Chooses the chains that are shown, in the order of weight. Each follows the chain that it
+ * continues. */
 static void choose(struct printed *printed)
 {
 	size_t rows = printed->opts->rows, n = printed->tree.n_order - 1;
@@ -252,7 +255,7 @@ static void put_indent(const struct printed *printed, uint32_t level)
 	fprintf(printed->out, "  %*s", (int)min_of(2 * level, (uint32_t)INT16_MAX), "");
 }
 
-/* Where the columns of a row with numbers end, a row without begins. */
+/* Writes a row without numbers. It begins where the columns of other rows end. */
 static void put_elided(const struct printed *printed, uint32_t frames, uint32_t level)
 {
 	const struct profile *profile = printed->profile;
@@ -274,7 +277,7 @@ static void put_change(const struct printed *printed, uint32_t node)
 	char columns[OUT_DIFF_BYTES];
 
 	out_diff__columns(printed->opts->diff, &change, columns, sizeof(columns));
-	columns[strlen(columns) - 2] = '\0'; /* which the indentation begins with */
+	columns[strlen(columns) - 2] = '\0'; /* the indentation begins with these two */
 	fprintf(printed->out, "%s%s", printed->opts->colour ? out_diff__colour(&change) : "",
 		columns);
 }
@@ -351,7 +354,8 @@ static void put_trunk(const struct printed *printed)
 		printed->opts->colour ? OUTPUT_COLOUR_END : "");
 }
 
-/* Depth first without recursion: the chosen children go on top of the stack, the heaviest last. */
+/* Pushes the chosen children onto the stack, the heaviest last, for a walk depth first without
+ * recursion. */
 static void push_children(struct printed *printed, uint32_t node, uint32_t level, size_t *n)
 {
 	size_t base = *n;

@@ -9,54 +9,54 @@
 #include "core/profile/frames.h"
 #include "core/profile/profile.h"
 
-/* What rows of a table are of. */
+/* the subject of a table's rows */
 enum output_group {
 	OUTPUT_FUNCTIONS,
 	OUTPUT_FILES,
 	OUTPUT_LIBRARIES,
 	OUTPUT_KINDS,
-	OUTPUT_LABELS, /* what the profile's outermost frames are: processes, threads, ... */
+	OUTPUT_LABELS, /* labels of the profile's outermost frames: processes, threads, ... */
 	OUTPUT_GROUPS_N,
 };
 
 enum output_sort {
-	OUTPUT_SORT_DEFAULT, /* script where there is such a column, else self */
+	OUTPUT_SORT_DEFAULT, /* by script if there is such a column, otherwise by self */
 	OUTPUT_SORT_SELF,
 	OUTPUT_SORT_TOTAL,
 	OUTPUT_SORT_SCRIPT,
 	OUTPUT_SORT_NAME,
-	OUTPUT_SORT_SAMPLES, /* which also has a column for them */
+	OUTPUT_SORT_SAMPLES, /* by samples, with a column for them */
 	OUTPUT_SORTS_N,
 };
 
-/* Some of the lines of a file, for the page. */
+/* some of the lines of a file, for the page */
 struct output_source {
 	char *file;
-	uint32_t first;	 /* line */
-	char *text;	 /* in UTF-8, or not */
-	bool is_younger; /* than a process that has run it, maybe as another text */
+	uint32_t first;	 /* number of the first line */
+	char *text;	 /* not necessarily UTF-8 */
+	bool is_younger; /* newer than a process that ran it, perhaps with another text */
 };
 
-/* Where and when a part of a recording was made, for servers that collect many. */
+/* The origin of a part of a recording, for servers that collect many. */
 struct output_origin {
-	const char *service; /* of all processes; NULL: each by its name */
-	const char *host;    /* "": not known */
+	const char *service; /* service of all processes; NULL: each by its own name */
+	const char *host;    /* "": unknown */
 	int64_t time_ns;     /* since 1970 */
 	int64_t duration_ns;
-	uint8_t id[16]; /* of the part */
+	uint8_t id[16]; /* id of the part */
 };
 
 struct output_instruction {
 	uint64_t address; /* as in the file */
 	char *text;
-	char *place; /* "f.c:12": its line, if that is another than of the one before; NULL */
-	bool cut;    /* some are left out before it */
+	char *place; /* "f.c:12": source line if it differs from the previous row's; or NULL */
+	bool cut;    /* rows before it are left out */
 };
 
-/* The machine code of a native function, or why there is none. */
+/* The machine code of a native function, or the reason why it is missing. */
 struct output_code {
 	const char *name, *file;
-	const char *why; /* NULL: there is */
+	const char *why; /* reason; NULL: the code is there */
 	uint64_t start, end;
 	struct output_instruction *rows;
 	size_t n;
@@ -64,127 +64,128 @@ struct output_code {
 
 struct output_opts {
 	bool lines;   /* table: rows of functions differ by line */
-	bool hottest; /* table: names the line of a function that has most; the profile has lines */
+	bool hottest; /* table: name the line of a function with most weight; requires a profile
+			 with lines */
 	int annotate; /* append the kind's suffix to every name */
-	size_t rows;  /* table, tree: at most so many rows; 0: all */
-	/* formats with `events`: the same recording's other events, to be written beside the
+	size_t rows;  /* table, tree: largest number of rows; 0: all */
+	/* formats with `events`: other events of the same recording, to be written beside the
 	 * profile */
 	struct profile *const *others;
 	size_t n_others;
 	enum output_group group;
 	enum output_sort sort;
-	enum profile_frames frames; /* the page: what it shows at first; all others show what the
-				       profile has */
-	bool joins_lines; /* the page: shows lines of a function as one, unless its user says
-			     otherwise */
+	enum profile_frames frames; /* the page: view that is shown at first; other formats show the
+				       profile unchanged */
+	bool joins_lines; /* the page: show the lines of a function as one, until its user changes
+			     that */
 	const struct output_source *sources; /* the page: files of its frames */
 	size_t n_sources;
-	const struct output_code *codes; /* the page, code: of frames with addresses */
+	const struct output_code *codes; /* the page, code: machine code of frames with addresses */
 	size_t n_codes;
-	bool colour;   /* table, tree: for a terminal that knows SGR sequences */
-	bool inverted; /* tree: of callers; the profile is inverted already */
-	bool headless; /* tree: without the lines above the columns' titles */
-	/* table, tree, folded: two recordings instead of one, whose `both` is the profile; NULL:
-	 * one */
+	bool colour;   /* table, tree: write SGR sequences for a terminal */
+	bool inverted; /* tree: show callers; the profile is inverted already */
+	bool headless; /* tree: omit the lines above the columns' titles */
+	/* table, tree, folded: comparison of two recordings, whose `both` is the profile; NULL: one
+	 * recording */
 	const struct diff *diff;
-	const struct output_origin *origin; /* pprof, otlp; NULL: not told */
+	const struct output_origin *origin; /* pprof, otlp; NULL: unknown */
 };
 
-/* All writers write the whole profile to `out` and return 0, -ENOMEM, or the negative errno of a
- * failed write (the stream is flushed before they return). */
+/* All writers write the whole profile to @out and flush it. They return 0, -ENOMEM, or the negative
+ * errno of a failed write. */
 
-/* One row per function (name, file and kind; lines do not split a function): script, self and total
- * weight and percentages, with times also calls, kind. Script is the function's own time with the
- * native code that it calls (frames__script_owners); it is left out where it is the same as self
- * for all. Total counts a stack once however often the function recurs in it. Sorted as wanted,
- * then by self, total, calls, name. */
+/* Writes one row per function (name, file and kind; lines do not split a function). The columns are
+ * script, self and total weight with percentages, calls if they have times, and kind. Script is the
+ * function's own time with the native code that it calls (frames__script_owners()). It is omitted
+ * if it equals self for all functions. Total counts a stack once however often the function recurs
+ * in it. Sorted by opts->sort, then by self, total, calls, name. */
 int output__table(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* The tree of calls, root first, siblings by weight: total, self, and with times calls, of each
- * path. What has less than 0.1 % of the whole is left out. */
+/* Writes the tree of calls, root first, siblings by weight. The columns are total, self, and calls
+ * if they have times, of each path. Nodes with less than 0.1 % of the whole are left out. */
 int output__tree(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* opts->codes, each instruction with what of the weight was in it (self: where a thread was when
- * its sample was taken) and in what it called (total), and what part that is of the function's. */
+/* Writes opts->codes. Each instruction has the weight of samples taken at it (self), the weight
+ * with its callees (total), and both as shares of the function's weight. */
 int output__code(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* Which of them a frame of that profile is in: its number + 1; 0: none. `ret_row`: which of its
- * instructions has the frame's address, which may lie within it; may be NULL. */
+/* Returns the number + 1 of the code that contains a frame of @profile; 0: none. *@ret_row is the
+ * instruction that contains the frame's address; may be NULL. */
 uint32_t output__find_code(const struct output_code *codes, size_t n, const struct profile *profile,
 			   const struct profile_frame *frame, uint32_t *ret_row);
 
-/* How the values of samples are spread: so many in each power of two, of all and of each group of
- * the profile, the greatest sum first, at most opts->rows of them. */
+/* Writes the distribution of samples' values: the count for each power of two. The first is that of
+ * all samples. Then follow those of groups, the greatest sum first, at most opts->rows of them. */
 int output__histogram(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* Potential deadlocks in a profile of the event lock-order by thread, at most opts->rows of them.
- */
+/* Writes potential deadlocks in a profile of the event lock-order by thread, at most opts->rows. */
 int output__lock_order(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* `root;...;leaf WEIGHT`, one line per distinct stack, sorted; plain numbers in the event's
- * unit. `;` inside a
- * name becomes `:`, control characters become `?`. Of two recordings `... OLD NEW`, as
- * difffolded.pl of FlameGraph writes it, where OLD is scaled to be like NEW (diff__scale). */
+/* Writes `root;...;leaf WEIGHT`, one line per distinct stack, sorted, with plain numbers in the
+ * event's unit. `;` inside a name becomes `:`, control characters become `?`. For two recordings
+ * the line ends with `OLD NEW`, as difffolded.pl of FlameGraph writes it. OLD is then scaled to be
+ * comparable with NEW (diff__scale()). */
 int output__folded(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* One self-contained HTML page: interactive flame graph, no network. */
+/* Writes one self-contained HTML page: interactive flame graph, no network. */
 int output__flame_html(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* One self-contained SVG with the same interactions. */
+/* Writes one self-contained SVG with the same interactions. */
 int output__flame_svg(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* For `pprof` (github.com/google/pprof, proto/profile.proto), gzip'd: binary. Of the CPU's time
- * each stack has two values, samples and nanoseconds (only the first where the frequency is not
- * known), of calls their number and nanoseconds, of other events one, named like the event. The
- * same profile gives the same bytes. What is divided among threads has their labels: pid, process,
- * tid, thread. */
+/* Writes gzip'd binary data for `pprof` (github.com/google/pprof, proto/profile.proto). For the
+ * CPU's time each stack has two values, samples and nanoseconds. If the frequency is unknown, it
+ * has only the first. For calls it has their number and nanoseconds, for other events one value,
+ * named like the event. The same profile gives the same bytes. Values divided among threads have
+ * the labels pid, process, tid and thread. */
 int output__pprof(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* JSON for https://www.speedscope.app: a profile for each event and thread. */
+/* Writes JSON for https://www.speedscope.app: a profile for each event and thread. */
 int output__speedscope(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* JSON for https://profiler.firefox.com: a thread for each event and thread. */
+/* Writes JSON for https://profiler.firefox.com: a thread for each event and thread. */
 int output__firefox(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* OpenTelemetry's profiles, as a request for a collector: binary. A profile for each process and
- * event. */
+/* Writes OpenTelemetry's profiles as a binary request for a collector: a profile for each process
+ * and event. */
 int output__otlp(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* JSON for Perfetto and chrome://tracing: a slice for each path of calls, of sums. */
+/* Writes JSON for Perfetto and chrome://tracing: a slice for each path of calls, as sums. */
 int output__chrome(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* Text as perf-script(1) writes it, for what reads that; the period of a sample is its value. */
+/* Writes text in the format of perf-script(1). The period of a sample is its value. */
 int output__perf(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* JSON as docs/reference/report.schema.json describes it: rows and the whole tree, or the changes
- * of two recordings. */
+/* Writes JSON as docs/reference/report.schema.json describes it: rows and the whole tree, or the
+ * changes of two recordings. */
 int output__json(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* Markdown: a table of rows, then the tree. */
+/* Writes Markdown: a table of rows, then the tree. */
 int output__markdown(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* A graph of calls for Graphviz's dot: functions with at least 0.5 % of the whole, and calls. */
+/* Writes a graph of calls for Graphviz's dot: functions with at least 0.5 % of the whole, and
+ * calls. */
 int output__dot(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
 struct output_format {
 	const char *name;
 	int (*write)(const struct profile *profile, const struct output_opts *opts, FILE *out);
 	bool binary;   /* not for terminals */
-	bool bare;     /* has no place for output__notes */
-	bool threads;  /* wants to know what is of which thread */
-	bool tasks;    /* ... and of which of its tasks */
-	bool events;   /* has room for all events of a recording: opts->others */
-	bool instants; /* wants to know when each sample was */
-	bool diff;     /* can compare two: opts->diff */
+	bool bare;     /* has no place for output__notes() */
+	bool threads;  /* requires values divided by thread */
+	bool tasks;    /* requires values divided by task */
+	bool events;   /* can contain all events of a recording: opts->others */
+	bool instants; /* requires the time of each sample */
+	bool diff;     /* can compare two recordings: opts->diff */
 };
 
-/* The first bytes of pages, by which braid finds that it has written a file. */
+/* The first bytes of pages, by which braid recognizes a file that it wrote. */
 #define OUTPUT_HTML_BEGIN                                                 \
 	"<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n" \
 	"<meta name=\"generator\" content=\"braid\">\n"
 #define OUTPUT_SVG_BEGIN "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- generator: braid -->\n"
 
-/* NULL: no such format. */
+/* Returns the format, or NULL if there is none of that name. */
 const struct output_format *output__find_format(const char *name);
 /* for people */
 #define OUTPUT_FORMATS                                                                    \

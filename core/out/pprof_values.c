@@ -103,6 +103,6 @@ uint64_t pprof_values__period(const struct profile *profile, uint64_t period_ns)
 {
 	if (profile->counts_calls)
 		return 0;
-	/* Values of other events are not sampled: they are what they are. */
+	/* Values of other events are measured, not sampled. */
 	return profile->unit == PROFILE_SAMPLES ? period_ns : 1;
 }

@@ -14,31 +14,32 @@ enum pprof_source {
 	PPROF_WEIGHT,
 	PPROF_CALLS,
 	PPROF_TIME,	   /* weight times the period of sampling */
-	PPROF_OCCURRENCES, /* how many the weight is of */
+	PPROF_OCCURRENCES, /* number of occurrences in the weight */
 };
 
 struct pprof_value {
-	const char *type, *unit; /* borrowed of the profile */
+	const char *type, *unit; /* borrowed from the profile */
 	enum pprof_source source;
-	const char *event; /* the same */
+	const char *event; /* borrowed from the profile */
 };
 
 #define PPROF_VALUES_MAX 2
 
-/* Of a number that comes from a file. */
+/* Converts a number from a file to nanoseconds, 0 to INT64_MAX. */
 uint64_t pprof_values__nanos(double value);
 
-/* That a sample of a clock stands for; 0: not known. */
+/* Returns the time that a sample of a clock stands for, in ns; 0: unknown. */
 uint64_t pprof_values__period_ns(const struct profile *profile);
 
-/* In their order; `period_ns` 0: not known. At least one. */
+/* Returns the values of a stack in @ret, in their order, and their number, at least one. @period_ns
+ * 0: unknown. */
 size_t pprof_values__of(const struct profile *profile, uint64_t period_ns,
 			struct pprof_value ret[PPROF_VALUES_MAX]);
 
-/* The part of a node's weight in which its threads were in one state: an event of time has up to
- * three samples a stack, which the label "state" keeps apart. */
+/* The part of a node's weight in which its threads were in one state. An event of time has up to
+ * three samples for a stack, which differ in the label "state". */
 enum pprof_part {
-	PPROF_ALL, /* states do not matter: the only one, without a label */
+	PPROF_ALL, /* all states in one sample, without a label */
 	PPROF_RUNNING,
 	PPROF_WAITING,
 	PPROF_PREEMPTED,
@@ -46,14 +47,13 @@ enum pprof_part {
 };
 const char *pprof_part__name(enum pprof_part part);
 bool pprof_part__used(const struct profile *profile, enum pprof_part part);
-/* The node, with that part alone. */
+/* Returns the node with that part only. */
 struct profile_node pprof_part__of(const struct profile_node *node, enum pprof_part part);
 
 uint64_t pprof_values__get(const struct pprof_value *value, const struct profile_node *node,
 			   uint64_t period_ns);
 
-/* How often samples come, in the unit of the last of the values; 0: not known, or they are calls.
- */
+/* Returns the sampling period, in the unit of the last value; 0: unknown, or calls. */
 uint64_t pprof_values__period(const struct profile *profile, uint64_t period_ns);
 
 #endif

@@ -68,7 +68,7 @@ out:
 	return code;
 }
 
-/* "name (process)", as many threads of a pool are called after it. */
+/* Returns "name (process)", as many threads of pools have the same name. */
 static char *thread_label(const struct profile_thread *thread)
 {
 	char *label;
