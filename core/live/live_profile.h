@@ -21,9 +21,9 @@ struct sink *live_profile__sink(struct live_profile *live); /* borrowed */
 /* Names a kind, by the number that frames will have; called once per kind. Returns 0 or -ENOMEM. */
 int live_profile__kind(struct live_profile *live, int kind, const char *name, const char *suffix);
 
-/* Limits the profile to a window; must be called before the first sample. The window begins with
- * the period before the last @slots calls of live_profile__turn() (core/live/live_window.h).
- * Returns 0 or -ENOMEM. */
+/* Limits the profile to a window; must be called before the first sample. The window consists of
+ * the present slot and the @slots slots before it. live_profile__turn() begins a slot
+ * (core/live/live_window.h). Returns 0 or -ENOMEM. */
 int live_profile__window(struct live_profile *live, unsigned slots, uint64_t now_ns);
 void live_profile__turn(struct live_profile *live, uint64_t now_ns);
 
