@@ -23,26 +23,26 @@
 struct image {
 	char path[PACK_NAME_BYTES];
 	struct pack pack;
-	int fd; /* laid out */
+	int fd; /* laid out file */
 };
 
 struct constant { /* a mapping of a case whose bytes are those of an image */
 	uint64_t start, end, offset;
-	size_t image; /* its number */
+	size_t image; /* number of the image */
 };
 
 struct bundle {
 	struct pack pack;
 	size_t at;
 	uint32_t pid;
-	char root[128]; /* stands in for /proc */
+	char root[128]; /* root of the files, in place of /proc */
 	struct procfs_source source;
 	struct image *images;
 	size_t n_images, cap_images;
-	struct memory *memory; /* of the case */
+	struct memory *memory; /* memory of the present case */
 	struct constant *constants;
 	size_t n_constants, cap_constants;
-	uint64_t sp; /* of the case */
+	uint64_t sp; /* stack pointer of the case */
 	char lacks[PACK_NAME_BYTES + 100];
 	bool forgives;
 };
@@ -54,7 +54,8 @@ static bool is_safe(const char *path)
 	return path[0] && path[0] != '/' && !strstr(path, "..") && strlen(path) < PACK_NAME_BYTES;
 }
 
-/* A new file below the target's directory, with the directories that lead to it. */
+/* Creates a file below the target's directory, with all directories that lead to it. Returns its
+ * descriptor or a negative errno. */
 static int create(const struct bundle *bundle, const char *path)
 {
 	char full[sizeof(bundle->root) + PACK_NAME_BYTES + 32], *slash;
@@ -85,7 +86,7 @@ static int add_file(struct bundle *bundle, const struct pack_entry *entry)
 		close(fd);
 		return -EIO;
 	}
-	/* What is laid out belongs to whoever replays it, as the files of a target do to it. */
+	/* The process gets the user of the replay, who also owns the files that are laid out. */
 	if (!strcmp(entry->name, "status"))
 		dprintf(fd, "Uid:\t%u\t%u\t%u\t%u\n", getuid(), geteuid(), geteuid(), geteuid());
 	close(fd);
@@ -141,7 +142,7 @@ static int add_image(struct bundle *bundle, const char *dir, const struct pack_e
 	return ret ? err__set(err, ret, "%s: %s", file, strerror(-ret)) : 0;
 }
 
-/* All up to the first case. */
+/* Lays out all entries up to the first case. */
 static int lay_out(struct bundle *bundle, const char *images, struct err *err)
 {
 	struct pack_entry entry;
@@ -210,22 +211,23 @@ void bundle__close(struct bundle *bundle)
 	free(bundle);
 }
 
-/* --- what is lacking --- */
+/* --- missing data --- */
 
 static void __attribute__((format(printf, 2, 3))) lack(struct bundle *bundle, const char *fmt, ...)
 {
 	va_list args;
 
 	if (bundle->lacks[0] || bundle->forgives)
-		return; /* the first is the one to look at */
+		return; /* only the first one is reported */
 	va_start(args, fmt);
 	vsnprintf(bundle->lacks, sizeof(bundle->lacks), fmt, args);
 	va_end(args);
 }
 
-#define COPIED_BYTES 4096 /* at once: bpf/stack_copy.bpf.h */
+#define COPIED_BYTES 4096 /* bytes read at once by bpf/stack_copy.bpf.h */
 
-/* A copy of the stack ends where the recorded part of it ends, as elsewhere at the stack's end. */
+/* Returns true for a read of a stack copy. The copy ends where the recorded part of the stack ends,
+ * as elsewhere at the stack's end. */
 static bool is_stack_copy(const struct bundle *bundle, uint64_t address, size_t size)
 {
 	return size == COPIED_BYTES && address > bundle->sp &&
@@ -263,7 +265,7 @@ void bundle__check_code(struct bundle *bundle, const char *image, uint64_t vaddr
 	lack(bundle, "code of %s at %#" PRIx64, image, vaddr);
 }
 
-/* How many of the bytes at `offset` one piece has. */
+/* Returns the number of bytes from @offset on that one piece contains. */
 static uint64_t piece_at(const struct image *image, uint64_t offset)
 {
 	struct pack_entry entry;
@@ -292,7 +294,7 @@ void bundle__check_bytes(struct bundle *bundle, const char *path, uint64_t offse
 
 /* --- cases --- */
 
-/* Bytes that the case shares with a file that is mapped there. */
+/* Adds bytes that the case shares with a file that is mapped there. */
 static int add_same(struct bundle *bundle, const char *maps, uint64_t address, uint64_t size)
 {
 	uint64_t start, end, offset;
@@ -323,7 +325,7 @@ static int add_same(struct bundle *bundle, const char *maps, uint64_t address, u
 	return ret;
 }
 
-/* Code of a file that is mapped readable, and not writable. */
+/* Adds code of a file that is mapped readable, and not writable. */
 static int add_constant(struct bundle *bundle, const char *path, const struct constant *mapped)
 {
 	int ret = array__reserve(&bundle->constants, &bundle->cap_constants,
@@ -339,7 +341,8 @@ static int add_constant(struct bundle *bundle, const char *path, const struct co
 	return ret;
 }
 
-/* What cannot be read, like guard pages, could not be recorded either. */
+/* Adds the readable mappings. Memory that is unreadable, such as guard pages, is not recorded
+ * either. */
 static int add_mappings(struct bundle *bundle, const char *maps)
 {
 	struct constant mapped;
@@ -359,8 +362,7 @@ static int add_mappings(struct bundle *bundle, const char *maps)
 	return ret;
 }
 
-/* Adds the bytes of @image from @offset on that are recorded with the image, but not with the case,
- * at @address. */
+/* Adds @size bytes of @image from @offset on at @address, unless the case has its own. */
 static int add_piece(struct bundle *bundle, const struct image *image, uint64_t offset,
 		     uint64_t address, uint64_t size)
 {
@@ -375,9 +377,9 @@ static int add_piece(struct bundle *bundle, const struct image *image, uint64_t 
 	return ret;
 }
 
-/* Code that no process can have changed is as its file has it: an image's pieces are memory of all
- * cases. Comes last, as the case's own bytes must not overlap others. The frame descriptions, which
- * follow PACK_KNOWN, are not as they were. */
+/* Adds the pieces of images to the memory of the case, as no process can have changed that code.
+ * Called last, as the case's own bytes must not overlap others. The frame descriptions, which
+ * follow PACK_KNOWN, differ from those of the file. */
 static int add_images(struct bundle *bundle)
 {
 	struct pack_entry entry;
@@ -402,7 +404,7 @@ static int add_images(struct bundle *bundle)
 	return ret;
 }
 
-/* The offset in the file of @vaddr, or UINT64_MAX. */
+/* Returns the offset of @vaddr in the file, or UINT64_MAX. */
 static uint64_t image__offset(const struct image *image, uint64_t vaddr)
 {
 	Elf64_Ehdr head;
@@ -460,7 +462,7 @@ static int take_case(const struct bundle *bundle, const struct pack_entry *entry
 	return 0;
 }
 
-/* `maps`: its owned copy of the mappings, NULL before they came. */
+/* Adds an entry of a case. *@maps is an owned copy of the mappings; NULL until they are read. */
 static int add_part(struct bundle *bundle, const struct pack_entry *entry, char **maps)
 {
 	int ret;

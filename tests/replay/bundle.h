@@ -8,7 +8,7 @@
 #include "tests/replay/pack.h"
 
 /* One process of the corpus, with the instants ("cases") at which it was stopped. Its files are
- * laid out below a directory as /proc has them, so that all of braid can read them from there. */
+ * laid out below a directory as in /proc, so that all of braid can read them from there. */
 struct bundle;
 
 struct bundle_case {
@@ -17,34 +17,34 @@ struct bundle_case {
 	struct memory *memory; /* owned by the bundle, until the next case */
 };
 
-/* `images`: the directory with the files that the bundle names; `work`: an existing, empty
- * directory for it. From here on core/target/procfs.h reads the bundle. -EBADMSG for a damaged or
- * hostile one. */
+/* Opens a bundle. @images is the directory with the files that the bundle names; @work is an
+ * existing, empty directory for files that are laid out. From then on core/target/procfs.h reads
+ * the bundle. Returns -EBADMSG for a damaged or hostile bundle. */
 int bundle__open(const char *path, const char *images, const char *work, struct bundle **ret,
 		 struct err *err);
-/* Removes what it has laid out. NULL is fine. */
+/* Removes the files that were laid out. @bundle may be NULL. */
 void bundle__close(struct bundle *bundle);
 
-/* The next case. 1, 0 at the end, or a negative errno. */
+/* Goes to the next case. Returns 1, 0 at the end, or a negative errno. */
 int bundle__next(struct bundle *bundle, struct bundle_case *ret, struct err *err);
 
-/* A call ends at this link-time address of @image, as an oracle says: the case's memory then has
- * one there if the bundle does not hold the bytes. Bundles that were recorded before the unwinder
- * read the code in front of return addresses have none. */
+/* Adds a call that ends at this link-time address of @image to the memory of the case, unless the
+ * bundle has the bytes. The address comes from an oracle. Bundles from before the unwinder read the
+ * code in front of return addresses have no such bytes. */
 void bundle__add_call(struct bundle *bundle, const char *image, uint64_t vaddr);
 
-/* What the case read of the target or of its files and the bundle does not have, as a sentence;
- * NULL: nothing. Only what ran since bundle__next counts. */
-/* From now on what is not there is no mistake, or is one again. */
+/* bundle__lacks() returns the memory or file that the case read and the bundle does not have, as a
+ * sentence; NULL: nothing. Only reads since bundle__next() count. */
+/* Sets whether missing data are ignored from now on. */
 void bundle__forgive(struct bundle *bundle, bool forgives);
 
 const char *bundle__lacks(const struct bundle *bundle);
 
-/* Is the code at this link-time address of an image described? To be asked for every native frame.
- * If not it is lacking, too. */
+/* Checks that the code at this link-time address of an image is described. If it is not, it counts
+ * as missing. Must be called for each native frame. */
 void bundle__check_code(struct bundle *bundle, const char *image, uint64_t vaddr);
 
-/* The same for bytes of an image, told by whoever watches core/elf/elf_file.h. */
+/* As bundle__check_code(), for bytes of an image that core/elf/elf_file.h reads. */
 void bundle__check_bytes(struct bundle *bundle, const char *path, uint64_t offset, uint64_t size);
 
 #endif

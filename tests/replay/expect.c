@@ -42,7 +42,8 @@ void expect__done(struct expect *expect)
 
 /* --- lines --- */
 
-/* Copies the line at `*at`, without its end, and goes on to the next one. False: there is none. */
+/* Copies the line at *@at, without its end, and moves *@at to the next one. Returns false if there
+ * is no line. */
 static bool next_line(const char **at, char ret[LINE_BYTES])
 {
 	size_t length = *at ? strcspn(*at, "\n") : 0;
@@ -54,7 +55,7 @@ static bool next_line(const char **at, char ret[LINE_BYTES])
 	return true;
 }
 
-/* The line after "== NAME"; NULL: there is no such case. */
+/* Returns the line after "== NAME", or NULL if there is no such case. */
 static const char *find_case(const struct expect *expect, const char *name)
 {
 	const char *at = expect->text;
@@ -66,8 +67,8 @@ static const char *find_case(const struct expect *expect, const char *name)
 	return NULL;
 }
 
-/* The lines of a section of the case that begins at `at`, up to the next mark; "": none. `rest` is
- * what follows the title. */
+/* Returns the lines of a section of the case that begins at @at, up to the next mark; "": none.
+ * @rest is the text after the title. */
 static const char *find_section(const char *at, const char *title, char rest[LINE_BYTES])
 {
 	char line[LINE_BYTES];
@@ -87,7 +88,7 @@ static bool next_in_section(const char **at, char ret[LINE_BYTES])
 	return strncmp(*at, "-- ", 3) != 0 && strncmp(*at, "== ", 3) != 0 && next_line(at, ret);
 }
 
-/* --- what the program told --- */
+/* --- the stack that the program described --- */
 
 static const char *last_part(const char *name)
 {
@@ -113,14 +114,15 @@ static bool is_told(char *line, const struct pipeline_frame *frame)
 	       (!strcmp(number, "*") || strtoul(number, NULL, 10) == frame->line);
 }
 
-/* What V8 calls a builtin is a part of itself, of which its programs know nothing. */
+/* Returns true for a runtime frame that its program can see. A builtin of V8 is a part of V8
+ * itself. */
 static bool is_known(const struct pipeline_frame *frame)
 {
 	return frame->kind >= KIND_RUNTIME && strncmp(frame->name, "Builtins_", 9) != 0;
 }
 
-/* Does the stack have exactly the runtime frames of the section, or (part) some of them and no
- * others? Moves `*at` behind it. */
+/* Returns true if the stack has exactly the runtime frames of the section, or with @part only some
+ * of them. Moves *@at past the section. */
 static bool match_told(const char **at, bool part, const struct pipeline_stack *stack, FILE *out)
 {
 	char line[LINE_BYTES], shown[LINE_BYTES];
@@ -150,7 +152,7 @@ static bool match_told(const char **at, bool part, const struct pipeline_stack *
 	return good && i == stack->n_frames;
 }
 
-/* One of the stacks that are told. */
+/* Returns true if the stack matches one of the described stacks. */
 static bool match_any(const char **at, bool part, const struct pipeline_stack *stack, FILE *out)
 {
 	bool good = match_told(at, part, stack, out);
@@ -163,7 +165,7 @@ static bool match_any(const char **at, bool part, const struct pipeline_stack *s
 	return good;
 }
 
-/* Is it said of the case whose section begins at `at` that the walk may break off? */
+/* Returns true if the case whose section begins at @at allows a cut walk. */
 static bool may_be_cut(const char *at)
 {
 	char line[LINE_BYTES];
@@ -174,7 +176,7 @@ static bool may_be_cut(const char *at)
 	return false;
 }
 
-/* Is the native stack of the case that begins at `at` cut, as it may be? */
+/* Returns true if the native stack is cut, and the case that begins at @at allows that. */
 static bool is_cut(const char *at, const struct pipeline_stack *stack)
 {
 	return !(stack->flags & SAMPLE_COMPLETE) && may_be_cut(at);
@@ -204,7 +206,7 @@ static bool check_told(const char *section, const struct pipeline_stack *stack, 
 	return good;
 }
 
-/* The name without what compilers add to parts and copies of a function: ".cold", ".isra.0". */
+/* Removes the suffixes that compilers add to parts and copies of a function: ".cold", ".isra.0". */
 static void cut_suffix(struct pipeline_frame *frame, char name[LINE_BYTES])
 {
 	snprintf(name, LINE_BYTES, "%s", frame->name);
@@ -212,7 +214,8 @@ static void cut_suffix(struct pipeline_frame *frame, char name[LINE_BYTES])
 	frame->name = name;
 }
 
-/* Are the section's functions in the stack, in this order? Of a part the last ones may lack. */
+/* Returns true if the stack has the section's functions in this order. With @part the last ones may
+ * be missing. */
 static bool check_called(const char *section, bool part, const struct pipeline_stack *stack,
 			 FILE *out)
 {
@@ -239,7 +242,7 @@ static bool check_called(const char *section, bool part, const struct pipeline_s
 	return true;
 }
 
-/* --- what libdwfl found --- */
+/* --- the stack that libdwfl found --- */
 
 static void format_native(const struct pipeline_native *native, char ret[LINE_BYTES])
 {
@@ -247,7 +250,8 @@ static void format_native(const struct pipeline_native *native, char ret[LINE_BY
 		 native->vaddr);
 }
 
-/* Code that no file backs is unknown to libdwfl: there it ends. @cut: the stack may end before. */
+/* Compares the native stack with that of libdwfl, which ends at code that no file backs. With @cut
+ * the stack may end earlier. */
 static bool check_unwound(const char *section, bool part, bool cut,
 			  const struct pipeline_stack *stack, FILE *out)
 {

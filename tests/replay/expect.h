@@ -7,32 +7,32 @@
 
 #include "tests/replay/pipeline.h"
 
-/* What is expected of the cases of a bundle: a text for people, and for `git diff`. Of each case
+/* The expected results of the cases of a bundle: a text for people, and for `git diff`. A case
+ * begins with "== NAME". Its sections begin with "-- " and one of these titles:
  *
- *   == NAME
- *   -- told                what the program said of its own stack, outermost frame first; lines are
- *   FUNCTION\tFILE\tLINE   of three columns, of which "*" stands for anything; a function that
- *   -- or                  begins with "~" is known by its last part only, a line with "?" may
- *   FUNCTION\tFILE\tLINE   lack. Of several stacks one must be right; with "-- or cut" a part of
- *                          one may do, if the walk is flagged as broken off, which it must not be
- *                          otherwise, or the native stack is not complete
- *   -- called              native functions that the program says are there, in this order, maybe
- *   FUNCTION\tFILE\tLINE   with others between them; "-- called part": the last ones may have
+ *   "told"                 stack that the program described, outermost frame first; lines have
+ *   FUNCTION\tFILE\tLINE   three columns, in which "*" matches any text. After "~" the line has
+ *   "or"                   only the last part of a function's name. A line with "?" may be
+ *   FUNCTION\tFILE\tLINE   missing. One of several stacks must match. With "or cut" a part of one
+ *                          may match, if the walk is flagged as broken off or the native stack is
+ *                          not complete. Without it, the walk must not be flagged as broken off.
+ *   "called"               native functions that the program described, in this order, perhaps
+ *   FUNCTION\tFILE\tLINE   with others between them; "called part": the last ones may have
  *                          returned
- *   -- unwound             what libdwfl found, innermost frame first; "-- unwound part" where it
- *   IMAGE+0xADDRESS        could not go on
- *   -- merged              what braid must show, outermost frame first; "~ " is in front of what
- *     LABEL                only --keep-vm shows */
+ *   "unwound"              stack that libdwfl found, innermost frame first; "unwound part" if
+ *   IMAGE+0xADDRESS        libdwfl could not continue
+ *   "merged"               stack that braid must show, outermost frame first; "~ " precedes frames
+ *     LABEL                that only --keep-vm shows */
 struct expect {
 	char *text; /* owned */
 };
 
-/* -ENOENT and others, with the sentence. */
+/* Reads the text. Returns 0, or -ENOENT or another errno with a message. */
 int expect__read(const char *path, struct expect *ret, struct err *err);
 void expect__done(struct expect *expect);
 
-/* Checks a stack against what is expected of the case. What is wrong is printed to `out`, line by
- * line, behind "# ". The merged stack counts only if `merged`. */
+/* Checks a stack against the expected results of the case. Prints all differences to @out, line by
+ * line, each after "# ". Checks the merged stack only if @merged is set. */
 bool expect__check(const struct expect *expect, const char *name,
 		   const struct pipeline_stack *stack, bool merged, FILE *out);
 
@@ -41,10 +41,10 @@ bool expect__check(const struct expect *expect, const char *name,
 void expect__each_return(const struct expect *expect, const char *name,
 			 void (*found)(void *ctx, const char *image, uint64_t vaddr), void *ctx);
 
-/* The lines of the section "merged". */
+/* Prints the lines of the section "merged". */
 void expect__print_merged(const struct pipeline_stack *stack, FILE *out);
 
-/* Writes the case with what is told, called and unwound as it was, and this merged stack. */
+/* Writes the case with this merged stack, and with its other sections unchanged. */
 void expect__write(const struct expect *expect, const char *name,
 		   const struct pipeline_stack *stack, FILE *out);
 

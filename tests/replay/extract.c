@@ -15,37 +15,35 @@
 #include "tests/replay/spans.h"
 #include "tests/replay/stubs.h"
 
-#define WHOLE_BYTES_MAX (16 * 1024)  /* files up to this size are kept whole */
-#define UNSIZED_READ	1024	     /* core/insn/code_ranges.c reads so much of them */
-#define UNSIZED_BYTES	64	     /* of functions in assembly whose size nobody has said */
-#define BYTES_MAX	(128 * 1024) /* of one want; longer reads look for something (needles) */
-#define NEIGHBOURS	2	     /* frame descriptions on either side of a wanted one */
+#define WHOLE_BYTES_MAX (16 * 1024)  /* files of up to this size are stored whole */
+#define UNSIZED_READ	1024	     /* bytes of these that core/insn/code_ranges.c reads */
+#define UNSIZED_BYTES	64	     /* assumed size of functions in assembly without a size */
+#define BYTES_MAX	(128 * 1024) /* size of a request; longer reads are searches (needles) */
+#define NEIGHBOURS	2	     /* frame descriptions on either side of a required one */
 #define NEEDLE_HITS_MAX 16
-#define NEEDLE_BYTES	96 /* kept on either side of a needle */
+#define NEEDLE_BYTES	96 /* stored on either side of a needle */
 
-#define WANTED                                                                            \
-	"wanted" /* name of the PACK_KNOWN of code that was asked for, not its neighbours \
-		  */
+#define WANTED "wanted" /* name of PACK_KNOWN for code that is required itself */
 
-/* Texts that runtimes look for in all of a section or a file. */
+/* Texts that runtimes search for in a whole section or file. */
 static const char *const needles[] = { " JRE (", "/node-v", "X-Powered-By: PHP/" };
 
-/* Beginnings of the names of symbols that runtimes look through all symbols for. */
+/* Prefixes of symbols that runtimes search all symbols for. */
 static const char *const prefixes[] = { "_ZN12StubRoutines" };
 
 struct extract {
 	char *path, *name;
 	struct elf_view view;
 	bool whole;
-	struct spans wanted; /* link-time addresses of code ... */
-	struct spans code;   /* ... and these with all that is around them */
-	struct spans pieces; /* offsets */
-	char **symbols;	     /* wanted by name */
+	struct spans wanted; /* link-time addresses of required code ... */
+	struct spans code;   /* ... and of this code with its neighbours */
+	struct spans pieces; /* offsets in the file */
+	char **symbols;	     /* required by name */
 	size_t n_symbols, cap_symbols;
 	struct fdes fdes;
 };
 
-/* Widens what is wanted to whole functions, and to those around them. */
+/* Widens the required code to whole functions, and adds their neighbours. */
 static int widen(struct extract *extract)
 {
 	int ret = 0;
@@ -58,7 +56,7 @@ static int widen(struct extract *extract)
 		const struct fde *fde = &extract->fdes.list[i];
 		size_t from = i > NEIGHBOURS ? i - NEIGHBOURS : 0;
 		size_t to = min_of(i + NEIGHBOURS, extract->fdes.n - 1);
-		/* A small gap up to the next one is taken for a part of this one. */
+		/* A small gap before the next function counts as a part of this one. */
 		uint64_t next = extract->fdes.list[min_of(i + 1, extract->fdes.n - 1)].start;
 
 		if (!spans__meet(&extract->wanted, fde->start, max_of(fde->end, next)))
@@ -71,7 +69,7 @@ static int widen(struct extract *extract)
 	return ret;
 }
 
-/* --- what is wanted --- */
+/* --- requests --- */
 
 static int name_it(struct extract *extract)
 {
@@ -152,7 +150,7 @@ int extract__want_symbol(struct extract *extract, const char *name)
 	return 0;
 }
 
-/* Who reads code has asked frame descriptions where its function begins and ends. */
+/* A reader of code first finds the bounds of the function in the frame descriptions. */
 int extract__want_bytes(struct extract *extract, uint64_t vaddr, uint64_t size)
 {
 	uint64_t offset;
@@ -218,7 +216,7 @@ static int keep_symbols(struct extract *extract, const char *section_name)
 	return ret;
 }
 
-/* Names of the libraries that the file needs. */
+/* Adds the names of the libraries that the file needs. */
 static int keep_needed(struct extract *extract)
 {
 	const Elf64_Shdr *shdr = elf_view__find(&extract->view, ".dynamic");
@@ -306,7 +304,7 @@ static int add_fdes(struct extract *extract, struct pack *pack)
 	return ret;
 }
 
-/* What is in the corpus already of the same file. */
+/* Adds the pieces that the corpus already has of the same file. */
 static int take_earlier(struct extract *extract, const char *path)
 {
 	const Elf64_Shdr *frames = elf_view__find(&extract->view, ".eh_frame");

@@ -10,7 +10,7 @@
 #define SECTION		      ".eh_frame"
 #define ENCODING_PCREL_SDATA4 0x1b /* DW_EH_PE_pcrel | DW_EH_PE_sdata4 */
 
-/* Reads the pointer encoding of a CIE. */
+/* Returns true if a CIE has the usual pointer encoding. */
 static bool is_usual(const unsigned char *cie, size_t size)
 {
 	const char *augmentation = (const char *)cie + 9;
@@ -35,7 +35,7 @@ static int by_code(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* `size`: what its length field says. */
+/* Adds a frame description. @size is the value of its length field. */
 static int add(struct fdes *fdes, const struct elf_view *view, const Elf64_Shdr *shdr,
 	       uint64_t offset, uint32_t size)
 {
@@ -87,10 +87,10 @@ void fdes__done(struct fdes *fdes)
 	*fdes = (struct fdes) {};
 }
 
-/* Joins neighbours of which nothing but the head is left, from the first on. */
+/* Joins neighbours of which only the head is left, from the first one on. */
 static void join(unsigned char *bytes, uint64_t section_size)
 {
-	uint64_t filler = 0; /* where the one before begins; 0: it is another */
+	uint64_t filler = 0; /* start of the previous filler; 0: none */
 	uint64_t offset = 0;
 	uint32_t size, first, joined;
 

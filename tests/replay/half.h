@@ -3,13 +3,13 @@
 #define BRAID_TESTS_REPLAY_HALF_H
 
 /* The kernel half built for the host (bpf/host), behind the interfaces by which the user half
- * reaches the real one: core/kernel/kernel_half.h, and those functions of libbpf that work on maps.
- * A program that links half.c has these instead of the kernel's; it needs no privilege. */
+ * reaches the real one: core/kernel/kernel_half.h, and the functions of libbpf that work on maps. A
+ * program that links half.c uses these instead of the kernel's, and needs no privilege. */
 
-/* Maps are there and empty. */
+/* Makes all maps, which are empty. */
 void half__open(void);
 
-/* ... empty again, but for the table arena, whose tables may serve the next process. */
+/* Empties the maps, except for the table arena, whose tables may serve the next process. */
 void half__reset(void);
 
 void half__close(void);

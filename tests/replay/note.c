@@ -24,31 +24,31 @@
 #include "tests/replay/target_files.h"
 #include "tests/replay/target_maps.h"
 
-#define GRANULE		256 /* of memory: whole ones are kept, and one on either side */
+#define GRANULE		256 /* bytes of memory; whole granules are stored, with one on either side */
 #define STACK_BYTES_MAX (1 << 20)
-#define STACK_BELOW	256 /* the red zone, and a bit */
+#define STACK_BELOW	256 /* the red zone, and a margin */
 
-struct wish { /* of what was read of an image during a run */
+struct wish { /* a read of an image during a run */
 	char *path;
 	uint64_t vaddr, size;
-	char *symbol; /* or this one */
+	char *symbol; /* name of a symbol that was looked up instead; NULL: bytes */
 };
 
 struct note {
 	pid_t pid;
-	char root[PATH_MAX]; /* of the target; "": ours */
+	char root[PATH_MAX]; /* root directory of the target; "": ours */
 	struct memory *memory;
 	struct pipeline *pipeline;
 	struct pack files, cases;
-	char **names; /* of the files */
+	char **names; /* names of the files */
 	size_t n_names, cap_names;
 	struct extract **images;
 	size_t n_images, cap_images;
-	char *unwound;	   /* text of the last case's natives */
-	char *merged;	   /* and of its merged stack */
-	uint64_t *natives; /* and the addresses of these natives */
+	char *unwound;	   /* text of the natives of the last case */
+	char *merged;	   /* text of its merged stack */
+	uint64_t *natives; /* addresses of these natives */
 	size_t n_natives, cap_natives;
-	/* of the case that is being noted */
+	/* data of the present case */
 	const struct unwound *by_oracle;
 	struct spans reads;
 	struct target_maps maps;
@@ -57,15 +57,15 @@ struct note {
 	int code;
 };
 
-static struct note *noting; /* whose run it is; NULL: none */
+static struct note *noting; /* note whose run is in progress; NULL: none */
 
 static void reserve(void *array, size_t *cap, size_t need, size_t size)
 {
 	if (array__reserve(array, cap, need, size))
-		abort(); /* the recorder has no use for half a bundle */
+		abort(); /* half a bundle is useless */
 }
 
-/* --- what braid reads of images: the linker brings its calls here --- */
+/* --- reads of images: the linker redirects braid's calls to here --- */
 
 int __real_elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_t len);
 int __wrap_elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_t len);
@@ -154,7 +154,8 @@ static void want_loops(struct extract *extract, const struct image *image)
 	}
 }
 
-/* The code at an address of the process, as an address of its image; "" where it has none. */
+/* Returns the code at an address of the process as an address of its image. The image is "?" if
+ * there is none. */
 static void locate(struct note *note, const struct process *process, uint64_t address,
 		   const char **ret_image, uint64_t *ret_vaddr)
 {
@@ -184,7 +185,7 @@ static void note_unwound(struct note *note, const struct process *process)
 
 		locate(note, process, unwound->ips[i] - (i > 0), &image, &vaddr);
 		if (!strcmp(image, "?"))
-			break; /* what libdwfl makes of code that it does not know is a guess */
+			break; /* libdwfl only guesses the callers of code without a file */
 		fprintf(out, "%s+%#" PRIx64 "\n", image, vaddr + (i > 0));
 	}
 	fclose(out);
@@ -201,7 +202,7 @@ static void note_merged(struct note *note, const struct pipeline_stack *stack)
 	fclose(out);
 }
 
-/* Once. */
+/* Adds a source file once. */
 static int add_source(struct note *note, const char *path)
 {
 	for (size_t i = 0; i < note->n_names; i++)
@@ -216,7 +217,7 @@ static void inspect(void *ctx, struct process *process, const struct pipeline_st
 {
 	struct note *note = ctx;
 
-	noting = NULL; /* from here on nothing is read for the run's sake */
+	noting = NULL; /* later reads do not belong to the run */
 	for (size_t i = 0; i < process->n_mapped; i++) {
 		const struct image *image = process->mapped[i].image;
 		struct extract *extract = image ? extract_of(note, image->file) : NULL;
@@ -280,7 +281,7 @@ static void add_stack(struct note *note, uint64_t sp)
 	want_memory(note, start, min_of(mapping->end, sp + STACK_BYTES_MAX));
 }
 
-/* A span that lies in one mapping. What cannot be read is left out. */
+/* Adds a span that lies in one mapping, without its unreadable parts. */
 static int add_part(struct note *note, const struct target_mapping *mapping, uint64_t start,
 		    uint64_t end)
 {
@@ -297,7 +298,7 @@ static int add_part(struct note *note, const struct target_mapping *mapping, uin
 			code = pack__add(&note->cases, PACK_SAME, "", start, size, NULL, 0);
 		else
 			code = pack__add(&note->cases, PACK_BYTES, "", start, 0, bytes, size);
-	} else if (size > GRANULE) { /* a guard page is in it */
+	} else if (size > GRANULE) { /* the span contains a guard page */
 		uint64_t middle = start + (size / 2 / GRANULE) * GRANULE;
 
 		middle = middle == start ? start + GRANULE : middle;

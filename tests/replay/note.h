@@ -10,29 +10,29 @@
 #include "core/base/err.h"
 #include "tests/replay/pack.h"
 
-/* What a bundle needs of a stopped process: it is put through the pipeline, and what that reads of
- * memory, images and files is noted, with what lies around. */
+/* The data of a stopped process that a bundle needs. The process is put through the pipeline, and
+ * all memory, images and files that it reads are noted, with their surroundings. */
 struct note;
 
 #define UNWOUND_MAX 4096
 
-struct unwound { /* by libdwfl, innermost first */
+struct unwound { /* stack that libdwfl found, innermost first */
 	uint64_t ips[UNWOUND_MAX];
 	size_t n;
 	bool complete;
 };
 
-int note__new(pid_t pid, struct note **ret); /* -ENOMEM */
-void note__free(struct note *note);	     /* NULL is fine */
+int note__new(pid_t pid, struct note **ret); /* 0 or -ENOMEM */
+void note__free(struct note *note);	     /* @note may be NULL */
 
-/* Adds a case; all threads of the process are stopped. */
+/* Adds a case. All threads of the process must be stopped. */
 int note__case(struct note *note, const char *name, const struct host_thread *thread,
 	       const struct unwound *unwound, struct err *err);
 
-/* The section "unwound" (expect.h) of the last case. */
+/* Prints the section "unwound" (expect.h) of the last case. */
 void note__print_unwound(const struct note *note, const struct unwound *unwound, FILE *out);
 
-/* The section "merged" of the last case, as it came out of the live process. */
+/* Prints the section "merged" of the last case, with the stack of the live process. */
 void note__print_merged(const struct note *note, FILE *out);
 
 /* Writes the bundle, and the extracts of its images to their directory. */

@@ -24,7 +24,7 @@
 #include "tests/replay/half.h"
 #include "tests/tee.h"
 
-struct record { /* of the ring */
+struct record { /* a record of the ring */
 	void *data;
 	size_t size;
 };
@@ -40,16 +40,16 @@ struct run {
 	struct runtime_session *sessions[RUNTIMES_MAX];
 	struct tracker *tracker;
 	struct recording *recording;
-	struct live_profile *live; /* takes the same as the recording */
+	struct live_profile *live; /* receives the same data as the recording */
 	struct tee tee;
 	struct capture *capture;
 	struct process *process;
 	struct record *records;
 	size_t n_records, cap_records;
-	char path[4096]; /* of the recording */
+	char path[4096]; /* path of the recording */
 };
 
-/* The user half reads its records later than the kernel half writes them. */
+/* Stores a record. The user half reads records later than the kernel half writes them. */
 static void keep_record(void *ctx, const void *data, size_t size)
 {
 	struct run *run = ctx;
@@ -62,7 +62,7 @@ static void keep_record(void *ctx, const void *data, size_t size)
 	run->records[run->n_records++] = (struct record) { copy, size };
 }
 
-/* The linker brings the calls here (Makefile). */
+/* The linker redirects the calls to here (Makefile). */
 int __real_code_ranges__find(const struct elf_file *file, struct code_ranges *ret);
 int __wrap_code_ranges__find(const struct elf_file *file, struct code_ranges *ret);
 
@@ -75,7 +75,7 @@ int __wrap_code_ranges__find(const struct elf_file *file, struct code_ranges *re
 	return code;
 }
 
-/* Extracts do not have the bytes between functions. */
+/* Extracts do not contain the bytes between functions. */
 bool __wrap_code_padding__has_code(struct code_padding *padding, const struct cfi_fde *fde);
 
 bool __wrap_code_padding__has_code(struct code_padding *padding, const struct cfi_fde *fde)
@@ -118,7 +118,8 @@ void pipeline__free(struct pipeline *pipeline)
 	free(pipeline);
 }
 
-/* A bundle has the memory that a walk reads, and not what threads are called. */
+/* Returns runtimes that do not read names of threads. A bundle has only the memory that a walk
+ * reads. */
 static const struct runtime *const *without_thread_names(void)
 {
 	static const struct runtime *list[RUNTIMES_MAX + 1];
@@ -165,7 +166,7 @@ static int write_kinds(struct run *run, struct err *err)
 	return code;
 }
 
-/* As core/record/session.c does it. */
+/* Opens a run as core/record/session.c does. */
 static int open_run(struct run *run, const struct pipeline_input *input, struct err *err)
 {
 	static const struct capture_event cpu = { { "cpu", SINK_UNIT_SAMPLES }, .timed = true };
@@ -226,7 +227,7 @@ static int take_sample(struct run *run, const struct pipeline_input *input, stru
 	return code;
 }
 
-/* All frames of the thread, native ones first, to be compared. Returns the number of words. */
+/* Returns all frames of the thread, native ones first, and the number of words. */
 static size_t sample_again(const struct host_thread *thread, uint64_t ret_words[SAMPLE_WORDS_MAX])
 {
 	const struct rec_sample *rec = &host.sample.head;
@@ -238,8 +239,8 @@ static size_t sample_again(const struct host_thread *thread, uint64_t ret_words[
 	return n;
 }
 
-/* The same sample once more, after others of the same thread which were interrupted further out:
- * frames that are kept from these are the frames that unwinding finds. */
+/* Takes the same sample again, after others of the same thread that were interrupted further out.
+ * Cached frames from these must be equal to the frames that unwinding finds. */
 static int check_kept(const struct pipeline_input *input, struct err *err)
 {
 	static uint64_t want[SAMPLE_WORDS_MAX], got[SAMPLE_WORDS_MAX];
@@ -290,7 +291,7 @@ static void close_run(struct run *run)
 		unlink(run->path);
 }
 
-/* --- what came out --- */
+/* --- results --- */
 
 static int add_native(struct pipeline_stack *stack, const struct process *process, uint64_t ip,
 		      uint64_t cfa)
@@ -350,7 +351,7 @@ static int add_frame(struct pipeline_stack *stack, const struct profile *profile
 	return 0;
 }
 
-/* The only stack of a profile, outermost frame first. */
+/* Loads the only stack of a profile, outermost frame first. */
 static int load_stack(const char *path, bool keep_vm, struct pipeline_stack *ret, struct err *err)
 {
 	struct profile_filter filter = { .lines = true, .keep_vm = keep_vm };
@@ -376,7 +377,7 @@ static int load_stack(const char *path, bool keep_vm, struct pipeline_stack *ret
 	return code;
 }
 
-/* The live profile is that of the recording, frame for frame. */
+/* Checks that the live profile equals that of the recording, frame for frame. */
 static int check_live(const struct run *run, bool keep_vm, struct err *err)
 {
 	struct profile_filter filter = { .lines = true, .keep_vm = keep_vm };
@@ -399,7 +400,7 @@ static int check_live(const struct run *run, bool keep_vm, struct err *err)
 	return code;
 }
 
-/* What --keep-vm alone shows is what the shorter stack lacks. */
+/* Marks the frames that only --keep-vm shows, which the shorter stack lacks. */
 static int hide_frames(const char *path, struct pipeline_stack *stack, struct err *err)
 {
 	struct pipeline_stack shown = {};

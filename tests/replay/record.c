@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Records a bundle of the corpus: record [OPTIONS] OUT IMAGES COMMAND...
  *
- * The command tells what its stacks are, in the file $BRAID_TELL, and then enters the marker
- * (stops.h). All of it is stopped then; what it told says which threads are looked at:
+ * The command describes its stacks in the file $BRAID_TELL, and then enters the marker (stops.h).
+ * At the marker the whole command is stopped. Its description selects the threads:
  *
  *   case NAME            begins a case, of the thread that is at the marker
- *   thread TID           ... of another thread of the process
+ *   thread TID           ... for another thread of the process
  *   FUNCTION\tFILE\tLINE its frames (expect.h), outermost first
  *   or                   begins another stack that it may have
- *   or cut               ... or a part of one, if braid knows that its walk broke off
- *   called FUNCTION\t...  a native frame that it has, as far as the program knows them
- *   nothing              of its stack nothing can be told
+ *   or cut               ... or a part of one, if braid flags the walk as broken off
+ *   called FUNCTION\t...  a native frame that it has, as far as the program can see them
+ *   nothing              the stack cannot be described
  *   steps N MAX          N further cases, each after up to MAX more instructions
- *   later N US           N further cases, each after running for up to so many microseconds
+ *   later N US           N further cases, each after running for up to US microseconds
  *
- * A command that tells nothing is stopped wherever it is, and its first thread looked at:
+ * A command that describes nothing is stopped at any point, and its first thread is recorded:
  *
  *   --of PROGRAM         of the first of its processes that runs this program
- *   --later N US         N times, each after running for up to so many microseconds
+ *   --later N US         N times, each after running for up to US microseconds
  *   --steps N MAX        at each of them N further cases, each after up to MAX more instructions
  *
- * OUT.bundle gets the process as it is then, as far as braid's walkers and unwinder read it and a
- * bit more; OUT.txt what was told and what libdwfl says of the native stack. `replay --accept`
- * checks both and adds what braid makes of it. */
+ * OUT.bundle receives the data of the process that braid's walkers and unwinder read, and a bit
+ * more. OUT.txt receives the description, and the native stack that libdwfl finds. `replay
+ * --accept` checks both and adds braid's result. */
 #include <ctype.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
@@ -43,9 +43,9 @@
 #define TELL_BYTES     (1 << 20)
 #define CASES_MAX      64
 #define RETURN_ADDRESS 16 /* its column in DWARF */
-#define STEPS_SEED     12 /* the same stops each time, as far as the target is the same */
+#define STEPS_SEED     12 /* the same stops each time, if the target is the same */
 
-struct pace { /* so many more cases, each after that much at most */
+struct pace { /* n more cases, each after at most max steps */
 	unsigned n, max;
 };
 
@@ -55,22 +55,22 @@ struct told { /* a case */
 	char *frames; /* its lines; NULL: none */
 	char *called;
 	bool nothing;
-	struct pace steps, later; /* in instructions, in microseconds */
+	struct pace steps, later; /* in instructions; in microseconds */
 };
 
 struct recorder {
 	struct stops *stops;
 	struct note *note; /* NULL: no case yet */
-	pid_t pid;	   /* whose cases these are */
+	pid_t pid;	   /* process of these cases */
 	const char *images;
 	FILE *text;
 	struct told told[CASES_MAX];
 	size_t n_told;
-	struct told untold;  /* of the options */
-	const char *program; /* of the process then; NULL: the command tells */
+	struct told untold;  /* case of the options */
+	const char *program; /* program of the process; NULL: the command describes its stacks */
 };
 
-/* --- what the command tells --- */
+/* --- the command's description --- */
 
 static char *read_told(pid_t pid, const char *name)
 {
@@ -130,7 +130,7 @@ static void parse_told(struct recorder *recorder, char *text, pid_t tid)
 	}
 }
 
-/* --- what libdwfl says --- */
+/* --- libdwfl's stack --- */
 
 static int no_debuginfo(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 			const char *path, const char *link, GElf_Word crc, char **ret_path)
@@ -151,8 +151,8 @@ static int add_unwound(Dwfl_Frame *frame, void *ctx)
 	return DWARF_CB_OK;
 }
 
-/* Does the frame description at a pc say that nothing called this function? Where it has lost a
- * register libdwfl ends without a complaint, too. */
+/* Returns true if the frame description at @pc marks an outermost function. If libdwfl loses a
+ * register, it also ends without an error. */
 static bool is_outermost(Dwfl *dwfl, Dwarf_Addr pc)
 {
 	Dwfl_Module *module = dwfl_addrmodule(dwfl, pc);
@@ -252,7 +252,7 @@ static int on_marker(struct recorder *recorder, pid_t pid, pid_t tid, const char
 	int code = 0;
 
 	if (!text)
-		return 0; /* some other getppid */
+		return 0; /* another call of getppid */
 	if (!recorder->note) {
 		recorder->pid = pid;
 		code = note__new(pid, &recorder->note);
@@ -272,7 +272,7 @@ static int on_marker(struct recorder *recorder, pid_t pid, pid_t tid, const char
 	return code;
 }
 
-/* --- commands that tell nothing --- */
+/* --- commands without a description --- */
 
 static int record_untold(struct recorder *recorder)
 {
@@ -282,7 +282,7 @@ static int record_untold(struct recorder *recorder)
 
 	for (unsigned i = 0; !code && i < told->later.n;) {
 		if (!stops__run_for(recorder->stops, 100 + rand() % told->later.max)) {
-			/* Some getppid is a stop as good as any. */
+			/* Any call of getppid is as good a stop. */
 			if (stops__next(recorder->stops, &told->tid, &told->tid) <= 0)
 				break;
 		}

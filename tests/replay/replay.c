@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Replays bundles of the corpus: replay [--accept] BUNDLE...
  *
- * Each case is a check: the recorded instant goes through all of braid (pipeline.h), and the stack
- * that comes out must be the expected one, frame by frame. A case that reads what was not recorded
- * fails with "record again", whatever comes out. --accept writes the merged stacks that come out
- * into the expected texts, after what the program told and what libdwfl found has been checked. */
+ * Each case is a check: the recorded instant goes through all of braid (pipeline.h), and the
+ * resulting stack must be the expected one, frame by frame. A case that reads data that were not
+ * recorded fails with "record again", regardless of its result. --accept checks the sections of the
+ * program and of libdwfl, then writes the resulting merged stacks into the expected texts. */
 #include <getopt.h>
 #include <libgen.h>
 #include <stdlib.h>
@@ -19,17 +19,17 @@
 #include "tests/replay/expect.h"
 #include "tests/tap.h"
 
-static struct bundle *bundle;	  /* that is being replayed */
-static struct pipeline *pipeline; /* its */
+static struct bundle *bundle;	  /* the bundle that is replayed */
+static struct pipeline *pipeline; /* its pipeline */
 
-/* --- what braid reads of images: the linker brings its calls here --- */
+/* --- reads of images: the linker redirects braid's calls to here --- */
 
 int __real_elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_t len);
 int __wrap_elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_t len);
 
 #define SUFFIX ".bundle"
 
-/* Longer reads look for something, which is in the bundle if it was found. */
+/* Longer reads are searches. The bundle contains the text if it was found. */
 #define READ_MAX (128 * 1024)
 
 int __wrap_elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_t len)
@@ -58,7 +58,7 @@ static void check_code(void *ctx, struct process *process, const struct pipeline
 					   stack->natives[i].vaddr);
 }
 
-/* Samples that nobody has recorded may read more than that. */
+/* Ignores missing data of repeated samples, which may read more than was recorded. */
 static void on_repeat(void *ctx, bool begins)
 {
 	(void)ctx;
@@ -71,7 +71,7 @@ static void add_call(void *ctx, const char *image, uint64_t vaddr)
 	bundle__add_call(bundle, image, vaddr);
 }
 
-/* Why the stack is cut, if it is, and what else was counted. */
+/* Prints the reason if the stack is cut, and other counters. */
 static void print_counters(const struct pipeline_stack *stack, FILE *out)
 {
 	static const char *const texts[] = {

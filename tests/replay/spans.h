@@ -11,14 +11,14 @@ struct span {
 	uint64_t start, end;
 };
 
-struct spans { /* zeroed: none */
+struct spans { /* zeroed: empty */
 	struct span *list;
 	size_t n, cap;
 };
 
 int spans__add(struct spans *spans, uint64_t start,
-	       uint64_t end);	       /* -ENOMEM; empty ones: nothing */
-void spans__join(struct spans *spans); /* sorts, and makes one of those that touch */
+	       uint64_t end);	       /* 0 or -ENOMEM; ignores an empty span */
+void spans__join(struct spans *spans); /* sorts, and joins spans that touch */
 bool spans__meet(const struct spans *spans, uint64_t start, uint64_t end);
 void spans__done(struct spans *spans); /* idempotent */
 

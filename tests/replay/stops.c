@@ -24,12 +24,12 @@
 struct thread {
 	pid_t tid;
 	bool stopped;
-	bool marked; /* stopped at the marker, which was not yet told */
-	int signo;   /* to be delivered when it goes on */
+	bool marked; /* stopped at the marker, which is not reported yet */
+	int signo;   /* signal to be delivered when the thread continues */
 };
 
 struct stops {
-	pid_t pid; /* of the command */
+	pid_t pid; /* pid of the command */
 	struct thread *list;
 	size_t n, cap;
 };
@@ -56,7 +56,7 @@ static void forget(struct stops *stops, pid_t tid)
 			stops->list[i--] = stops->list[--stops->n];
 }
 
-/* Only the marker costs anything: everything else runs at full speed. */
+/* Installs a filter that stops only at the marker. All other code runs at full speed. */
 static void filter(void)
 {
 	struct sock_filter code[] = {
@@ -67,7 +67,7 @@ static void filter(void)
 	};
 	struct sock_fprog program = { ARRAY_SIZE(code), code };
 
-	/* Without PR_SET_NO_NEW_PRIVS: the recorder is root. */
+	/* Needs no PR_SET_NO_NEW_PRIVS, as the recorder is root. */
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		_exit(126);
 }
@@ -107,8 +107,8 @@ static void go_on(struct thread *thread, int how)
 	thread->signo = 0;
 }
 
-/* A thread that was stepped over a `pushf` has the trap flag on its stack, and its `popf` begins to
- * step again: then for ever. */
+/* Clears the trap flag. A thread that was stepped over a `pushf` has the flag on its stack. Its
+ * `popf` would begin to step again, endlessly. */
 #define TRAP_FLAG 0x100
 
 static void end_steps(pid_t tid)
@@ -121,7 +121,7 @@ static void end_steps(pid_t tid)
 	ptrace(PTRACE_SETREGS, tid, NULL, &regs);
 }
 
-/* Takes one thing that has happened. False: nothing is left that could happen. */
+/* Takes one event. Returns false if no further event can occur. */
 static bool take_event(struct stops *stops, int flags, struct thread **ret)
 {
 	int status, event;
@@ -240,8 +240,8 @@ int stops__next(struct stops *stops, pid_t *ret_pid, pid_t *ret_tid)
 
 #define SLICE_US 500
 
-/* Whatever else stops a thread meanwhile must be taken before it is interrupted: a stopped one
- * would be interrupted when it goes on, and not move. */
+/* Any other stop of a thread must be taken before the thread is interrupted. Otherwise the stopped
+ * thread would be interrupted when it continues, and not move. */
 bool stops__run_for(struct stops *stops, unsigned us)
 {
 	struct thread *thread;

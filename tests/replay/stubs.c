@@ -7,7 +7,7 @@
 
 #define STUB_BYTES 16
 
-/* The slot that a stub jumps through, [endbr64] [bnd] jmp *disp32(%rip), or 0. */
+/* Returns the slot that a stub jumps through, [endbr64] [bnd] jmp *disp32(%rip), or 0. */
 static uint64_t slot_of(const unsigned char *stub, uint64_t size, uint64_t vaddr)
 {
 	int32_t distance;

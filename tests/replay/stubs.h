@@ -5,8 +5,9 @@
 #include "tests/replay/elf_view.h"
 #include "tests/replay/spans.h"
 
-/* Adds to `pieces` (offsets in the file) what names those stubs of procedure linkage tables that
- * lie in `code`: the stub, the relocation of its slot, the symbol and its name. -ENOMEM. */
+/* Adds the data that name the stubs of procedure linkage tables in @code to @pieces (offsets in the
+ * file). These are the stub, the relocation of its slot, the symbol and its name. Returns 0 or
+ * -ENOMEM. */
 int stubs__keep(const struct elf_view *view, const struct spans *code, struct spans *pieces);
 
 #endif

@@ -29,7 +29,7 @@ static const char script[] = "import os\n"
 			     "    os.read(0, n)\n"
 			     "Outer().method()\n";
 
-/* Outermost first, as the script has them. */
+/* The script's functions, outermost first. */
 static const char *const functions[] = { "<module>", "Outer.method",
 					 "Outer.method.<locals>.<lambda>", "inner" };
 static const unsigned lines[] = { 8, 4, 4, 7 };
@@ -54,10 +54,10 @@ static pid_t start(void)
 		_exit(1);
 	}
 	close(out[1]);
-	return read(out[0], &byte, 1) == 1 ? pid : -1; /* it is in os.read soon */
+	return read(out[0], &byte, 1) == 1 ? pid : -1; /* it reaches os.read soon */
 }
 
-/* Its registers where it waits: in a system call, from which nothing wakes it. */
+/* Reads the registers of the process while it waits in a system call that no event ends. */
 static bool take_registers(pid_t pid, struct host_thread *ret)
 {
 	bool good = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a walker is told of an address space, from `attach` to the end, by way of a map of the
- * kernel half that runs on the host. */
+/* The record of an address space that a walker receives, from `attach` to the end. It passes
+ * through a map of the kernel half that runs on the host. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The life of processes, as the kernel half would report it, through session's routing to the
- * tracker and to capture: what is kept of whom, and that nothing is kept of those that have ended.
- * The parent of all is this process; its children are made up. */
+/* Sends the life of processes, as the kernel half would report it, through session's routing to the
+ * tracker and to capture. Checks the data that both have of each process, and that they have none
+ * of processes that have ended. The parent of all is this process; its children are made up. */
 #include "core/record/routing.h"
 
 #include <stdio.h>
@@ -21,18 +21,18 @@
 
 #define CHILDREN  20000
 #define ROUND	  100	     /* children that end before their last samples are consumed */
-#define PID_FIRST 0x40000000 /* no PID is so high: there is nothing to be read of it */
+#define PID_FIRST 0x40000000 /* above any PID, so that /proc has no data of it */
 
-/* --- who takes the samples: counts --- */
+/* --- a sink that counts --- */
 
 static struct {
 	uint32_t processes, samples;
-	uint32_t process_of; /* of the last sample */
-	uint32_t image;	     /* of its innermost frame */
+	uint32_t process_of; /* process of the last sample */
+	uint32_t image;	     /* image of its innermost frame */
 	uint32_t depth, flags;
-	char name[64]; /* the last that a frame got */
+	char name[64]; /* last name of a frame */
 } seen;
-static uint32_t image_of_frame[1000], frame_of_node[1000]; /* the first ones */
+static uint32_t image_of_frame[1000], frame_of_node[1000]; /* by id, up to this number */
 static uint32_t depth_of_node[1000];
 static uint32_t process_of_thread[2 * CHILDREN + 100];
 
@@ -143,7 +143,7 @@ static const struct sink_ops ops = { .event = take_event,
 				     .source = take_source };
 static struct sink sink = { .ops = &ops };
 
-/* --- what is under test --- */
+/* --- tested objects --- */
 
 static struct runtime_session *sessions[RUNTIMES_MAX];
 static struct images *images;
@@ -151,7 +151,7 @@ static struct tracker *tracker;
 static struct capture *capture;
 static struct routing routing;
 static struct process *parent;
-static uint32_t program; /* the kernel half's last number */
+static uint32_t program; /* last number that the kernel half assigned */
 
 static bool begin(void)
 {
@@ -204,7 +204,7 @@ static void send(const void *rec, size_t size)
 	}
 }
 
-/* A sample with one native frame. */
+/* Sends a sample with one native frame. */
 static void sample(uint32_t pid, uint64_t ip)
 {
 	struct {
@@ -223,7 +223,7 @@ static void sample(uint32_t pid, uint64_t ip)
 	send(&rec, sizeof(rec));
 }
 
-/* A sample of this process with two frames, of that time. */
+/* Sends a sample of this process with two frames, taken at @time_ns. */
 static void sample_at(uint64_t time_ns, uint64_t ip, uint64_t caller, uint32_t flags)
 {
 	struct {
@@ -242,7 +242,7 @@ static void sample_at(uint64_t time_ns, uint64_t ip, uint64_t caller, uint32_t f
 	send(&rec, sizeof(rec));
 }
 
-/* As bpf/process.bpf.c does it. */
+/* Forks as bpf/process.bpf.c reports it. */
 static void fork_off(uint32_t pid)
 {
 	const struct rec_task rec = { .type = REC_FORK,
@@ -303,7 +303,7 @@ static bool is_target(uint32_t pid)
 	return !map__lookup(kernel_half__map_fd(NULL, "targets"), &pid, &rec);
 }
 
-/* All that has been sent, long enough after it was. */
+/* Consumes all records, as long after they were sent as necessary. */
 static void consume_all(void)
 {
 	if (routing__consumed(&routing, now_ns() + TRACKER_LAST_SAMPLE_NS, NULL))
@@ -312,8 +312,8 @@ static void consume_all(void)
 
 /* --- tests --- */
 
-/* One after the other, each with samples before it executes something, after that, and at its end.
- */
+/* Runs children one after the other, with samples before and after each executes a program, and at
+ * its end. */
 static void test_children(void)
 {
 	const uint64_t here = (uintptr_t)test_children;
@@ -368,7 +368,7 @@ static void test_last_samples(void)
 	ok(!tracker__find(tracker, pid), "then it is forgotten");
 }
 
-/* The exit of the one that had the PID before was lost; or it is gone, and not forgotten yet. */
+/* Tests a PID whose previous process lost its exit record, or is gone but still in the tracker. */
 static void test_same_pid(void)
 {
 	const uint64_t here = (uintptr_t)test_children;
@@ -409,13 +409,13 @@ static void write_map(const void *code, const char *name)
 		exit(1);
 }
 
-/* A process makes code and forks at once: nothing is known yet of its memory. */
+/* Tests a process that makes code and forks at once, before its memory is read. */
 static void test_inherited_names(void)
 {
 	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const uint32_t pid = PID_FIRST + CHILDREN;
 
-	capture__name_frames(capture, false, NULL); /* of the tests before */
+	capture__name_frames(capture, false, NULL); /* frames of earlier tests */
 	write_map(code, "inherited");
 	fork_off(pid);
 	sample(pid, (uintptr_t)code + 1);
@@ -431,8 +431,8 @@ static void test_inherited_names(void)
 	munmap(code, 4096);
 }
 
-/* Code of its own that has no name until the process ends: its map is read then. The process itself
- * was asked for by the user. */
+/* Tests code without a name until the process ends, when its map is read. The user requested the
+ * process itself. */
 static void test_names_at_the_end(void)
 {
 	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -457,8 +457,8 @@ static void test_names_at_the_end(void)
 	munmap(code, 4096);
 }
 
-/* Another file is mapped over this program's own code, as the kernel would report it: each sample
- * is placed by the mapping of its time, whenever it is looked at. */
+/* Maps another file over this program's own code, as the kernel would report it. Each sample is
+ * placed by the mapping of its time, whenever it is processed. */
 static void test_replaced_library(void)
 {
 	const uint64_t here = (uintptr_t)test_replaced_library, time_ns = now_ns();
@@ -502,7 +502,7 @@ static void test_replaced_library(void)
 		sample_at(time_ns + 13 + n, here, caller, SAMPLE_REMAPPED);
 		ok(seen.image == other, "the new one");
 	}
-	if (tracker__refresh(tracker, parent)) /* the made-up library is not there */
+	if (tracker__refresh(tracker, parent)) /* the made-up library does not exist */
 		exit(1);
 	sample_at(now_ns(), here, caller, 0);
 	ok(seen.image == own && seen.depth == 2, "read again: what is there now");

@@ -14,10 +14,10 @@
 
 #include "core/base/util.h"
 
-#define FILE_BYTES_MAX (1 << 20)  /* of sources and perf maps */
-#define MAP_BYTES_MAX  (16 << 20) /* of a perf map ... */
-#define MAP_WHOLE_MAX  (32 << 10) /* ... that is kept whole */
-#define MAP_NEAR       (16 << 10) /* of others: entries so near to a native frame */
+#define FILE_BYTES_MAX (1 << 20)  /* bytes of a source */
+#define MAP_BYTES_MAX  (16 << 20) /* bytes of a perf map ... */
+#define MAP_WHOLE_MAX  (32 << 10) /* ... that is stored whole */
+#define MAP_NEAR       (16 << 10) /* bytes; others: distance of entries from a native frame */
 
 static char *slurp(const char *path, size_t max, size_t *ret_size)
 {
@@ -48,12 +48,12 @@ int target_files__add_proc(struct pack *pack, pid_t pid, const char *name)
 	if (!text)
 		return -errno;
 	if (!strcmp(name, "status") && (field = strstr(text, "\nUid:"))) {
-		rest = strchr(field + 1, '\n'); /* whoever replays it has another */
+		rest = strchr(field + 1, '\n'); /* the replay has another user */
 		memmove(field, rest, strlen(rest) + 1);
 		size = strlen(text);
 	}
 	if (!strcmp(name, "stat") && (field = strrchr(text, ')'))) {
-		/* The time it began at, field 22, is of another boot. */
+		/* The start time, field 22, is of another boot. */
 		for (int i = 2; i < 22 && field; i++)
 			field = strchr(field + 1, ' ');
 		rest = field ? strchr(field + 1, ' ') : NULL;

@@ -8,17 +8,18 @@
 
 #include "tests/replay/pack.h"
 
-/* Files of a recorded process that are text, for its bundle. All return 0 or a negative errno. */
+/* Files of a recorded process that are text, for its bundle. All functions return 0 or a negative
+ * errno. */
 
-/* One of /proc/PID, without what is different for whoever replays it. */
+/* Adds a file of /proc/PID, without the parts that differ for the user of the replay. */
 int target_files__add_proc(struct pack *pack, pid_t pid, const char *name);
 
-/* A source file that the target has at an absolute path. Others, and what is no file or too large,
- * are left out. */
+/* Adds a source file that the target has at an absolute path. Other paths, files that are not
+ * regular, and large files are left out. */
 int target_files__add_source(struct pack *pack, pid_t pid, const char *path);
 
-/* What the perf map says by now, if there is one; of a large one the lines of code around these
- * addresses. */
+/* Adds the present perf map, if there is one. A large one is reduced to the lines of code around
+ * @addresses. */
 int target_files__add_perf_map(struct pack *pack, pid_t pid, const uint64_t *addresses, size_t n);
 
 #endif
