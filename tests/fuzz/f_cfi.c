@@ -2,7 +2,7 @@
 #include "core/unwind/unwind_table.h"
 #include "tests/fuzz/fuzz.h"
 
-/* An ELF file: its call frame information becomes a table or an error. */
+/* Makes a table of the call frame information of an ELF file, or an error. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct unwind_table table = { 0 };

@@ -10,7 +10,7 @@
 
 struct seen {
 	uint64_t end;
-	size_t saved; /* rules that know where rbp is */
+	size_t saved; /* rules that have the place of rbp */
 };
 
 static int add_range(void *ctx, uint64_t start, uint64_t end, const struct unwind_rule *rule)
@@ -24,8 +24,8 @@ static int add_range(void *ctx, uint64_t start, uint64_t end, const struct unwin
 	return 0;
 }
 
-/* The instructions of a common entry and of a frame description: the first byte says how many are
- * the entry's, the second how addresses are encoded. */
+/* Runs the instructions of a common entry and of a frame description. The first byte is the size of
+ * the entry's instructions, the second the encoding of addresses. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct cfi_cie cie = { .code_align = 1, .data_align = -8, .ra_reg = UNWIND_REG_PC };
@@ -44,7 +44,7 @@ bool target__run(const uint8_t *data, size_t size)
 	if (cfi_program__run(&program, data + common, size - 2 - common, START, END, add_range,
 			     &seen) != 0 ||
 	    seen.end != END)
-		abort(); /* whatever the instructions are, the range is filled */
+		abort(); /* any instructions fill the range */
 	return seen.saved > 0;
 }
 
@@ -52,7 +52,7 @@ void target__seeds(void)
 {
 	static const uint8_t frame_pointer[] = {
 		5,
-		DW_EH_PE_absptr, /* what all functions begin with: */
+		DW_EH_PE_absptr, /* common start of all functions: */
 		DW_CFA_def_cfa,
 		7,
 		8,

@@ -5,8 +5,7 @@
 #include "core/target/container.h"
 #include "tests/fuzz/fuzz.h"
 
-/* The path of a cgroup, of which anybody who may make one chooses the name: whose container it is.
- */
+/* Finds the container of a cgroup by its path. Each user who may make a cgroup chooses the name. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	char *path = strndup((const char *)data, size), container[CONTAINER_BYTES];

@@ -17,14 +17,14 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/hostile_elf.h"
 
-/* Files whose claims have nothing to do with what they hold: sparse files of any size, segments and
- * sections that overlap, lie in holes, refer to themselves or to one another, are compressed, or
- * name the file itself as its debug file. Of a limited budget nothing may take more memory or time
- * than that says: what is not charged shows here. */
+/* Files whose claims contradict their contents. They are sparse files of any size. Their segments
+ * and sections overlap, lie in holes, refer to themselves or to one another, are compressed, or
+ * name the file itself as its debug file. With a limited budget, no file may take more memory or
+ * time than that. Costs that are not charged show here. */
 #define KEPT_MAX    (64ULL << 20)
 #define MEMORY_MAX  (256ULL << 20)
 #define CPU_MAX_NS  (NSEC_PER_SEC / 5)
-/* Of what is not interrupted: with sanitizers all takes several times as long. */
+/* Limit for work that is not interrupted. With sanitizers all work takes several times as long. */
 #define TIME_MAX_NS NSEC_PER_SEC
 
 #define DATA_AT	   0x2000
@@ -75,7 +75,7 @@ static uint8_t next(struct input *input)
 	return input->at < input->end ? *input->at++ : 0;
 }
 
-/* From one byte: places in the data, sizes of its pieces, or what a liar would say. */
+/* Return a value for one byte: an offset in the data, the size of a piece of the data, or a lie. */
 static uint64_t place(struct input *input)
 {
 	const uint64_t size = input->file_size;
@@ -186,7 +186,7 @@ static void read_others(const struct elf_file *file)
 	}
 }
 
-/* In KB; -1: nobody knows. */
+/* Returns a field of /proc/self/status in KB, or -1. */
 static long memory(const char *field)
 {
 	FILE *status = fopen("/proc/self/status", "re");
@@ -275,10 +275,10 @@ bool target__run(const uint8_t *data, size_t size)
 #define PLACE(n)  (128 + (n))
 #define LENGTH(n) (128 + (n))
 
-/* .text, .symtab and .strtab as they should be, `more` sections that are not. */
+/* Writes a seed with a sound .text, .symtab and .strtab, and @more sections that are unsound. */
 static void seed(uint8_t size, const uint8_t *more, size_t n_more)
 {
-	static const uint8_t head[] = { 1, 0, 5, PLACE(0), LENGTH(4), 1 }; /* of a segment */
+	static const uint8_t head[] = { 1, 0, 5, PLACE(0), LENGTH(4), 1 }; /* a segment */
 	static const uint8_t good[] = {
 		0, 0x40, PLACE(0), LENGTH(4), 0, 1, /* .text, PROGBITS */
 		1, 1,	 PLACE(2), LENGTH(6), 3, 0, /* .symtab: two symbols of 24 bytes */

@@ -21,7 +21,7 @@ static bool python(enum python_line_format format, const uint8_t *data, size_t s
 	return found;
 }
 
-/* The table begins with its number of entries. */
+/* Reads Ruby's lines. The table begins with its number of entries. */
 static bool ruby(const uint8_t *data, size_t size)
 {
 	struct ruby_lines lines = { .entry_size = 8 };
@@ -55,7 +55,7 @@ static bool jvm_lines(bool is_without_zero, const uint8_t *data, size_t size)
 	return found;
 }
 
-/* A walk from any scope comes to an end. */
+/* Reads scopes of a JVM. A walk from any scope must end. */
 static bool jvm_scopes(bool is_without_zero, const uint8_t *data, size_t size)
 {
 	const struct jvm_scopes scopes = { .data = (uint8_t *)data,
@@ -77,8 +77,8 @@ static bool jvm_scopes(bool is_without_zero, const uint8_t *data, size_t size)
 
 enum what { WHAT_RUBY = PYTHON_LINES_LOCATIONS + 1, WHAT_JVM_LINES, WHAT_JVM_SCOPES, WHATS_N };
 
-/* The line tables of code objects, as they are in the target's memory. The first byte says which
- * kind of them. */
+/* Reads the line tables of code objects, as they are in the target's memory. The first byte selects
+ * their kind. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	unsigned int what = size ? data[0] % WHATS_N : WHATS_N;
@@ -100,7 +100,7 @@ bool target__run(const uint8_t *data, size_t size)
 	}
 }
 
-/* Each as its interpreter's documents have it; see the parsers' headers. */
+/* Writes a seed of each kind, by the documents of its interpreter; see the parsers' headers. */
 void target__seeds(void)
 {
 	static const uint8_t lnotab[] = { PYTHON_LINES_LNOTAB, 0, 1, 6, 2, 4, 0xff, 0, 4, 8, 1 };

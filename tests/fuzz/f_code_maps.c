@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a process may do with its perf map or jitdump file to cost braid time or memory. The input
- * is a program: it appends, truncates, makes holes, and looks and asks in between. An input fails
- * if braid's part takes a second of CPU time, or more memory than a file's budget. */
+/* Actions of a process on its perf map or jitdump file that may cost braid time or memory. The
+ * input is a program: it appends, truncates and makes holes, and reads and searches in between. An
+ * input fails if braid's part takes a second of CPU time, or more memory than a file's budget. */
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #ifndef __has_feature
 #define __has_feature(name) 0
 #endif
-/* Sanitizers and coverage make each step some four times as expensive. */
+/* Sanitizers and coverage make each step about four times as expensive. */
 #define CPU_NS_MAX    ((__has_feature(address_sanitizer) ? 4 : 1) * NSEC_PER_SEC)
 #define BUDGET_CPU_NS (NSEC_PER_SEC / 4)
 #define BUDGET_BYTES  (32ULL << 20)
@@ -43,7 +43,7 @@ struct run {
 	struct perf_map_counts counts;
 };
 
-/* Without the process's clock: the same input has the same result. */
+/* Limits without the process's clock, so that the same input has the same result. */
 static const struct quota_limits fuzz_limits = { {
 	[QUOTA_FILE] = { [QUOTA_READ] = { 256ULL << 20, 0 },
 			 [QUOTA_CPU_NS] = { BUDGET_CPU_NS, 0 },
@@ -87,7 +87,7 @@ static void begin_file(struct run *run)
 		append(run, head, sizeof(head));
 }
 
-/* A record of a load (kind 0), or of a move (1) to @at from the place where the one before is. */
+/* Writes a record of a load at @at (kind 0), or of a move from @from to @at (1). */
 static size_t put_record(char *to, uint32_t kind, uint64_t at, uint64_t from, uint32_t size)
 {
 	uint64_t record[8] = { kind | (uint64_t)(kind ? 64 : 60) << 32, 1 };
@@ -199,7 +199,8 @@ bool target__run(const uint8_t *data, size_t size)
 	return run.found > 0;
 }
 
-/* @named: the program ends with names; else it only must not cost too much. */
+/* Writes a seed. If @named is not set, the program has no names at its end, and only its cost is
+ * checked. */
 static void seed(uint8_t kind, const struct op *ops, size_t n, bool named)
 {
 	uint8_t bytes[1 + 16 * sizeof(*ops)] = { kind };

@@ -9,8 +9,8 @@
 
 #define BASE 0x10000
 
-/* A core file, of which the memory at a few addresses is read: in a segment, at its end, across two
- * of them, and where a file is said to be mapped. */
+/* Reads the memory of a core file at a few addresses: in a segment, at its end, across two of them,
+ * and where the core file claims a mapped file. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	static const uint64_t addresses[] = { BASE, BASE + 0xff8, BASE + 0x1ff8, 0,
@@ -38,7 +38,7 @@ void target__seeds(void)
 		Elf64_Ehdr head;
 		Elf64_Phdr segments[3];
 		Elf64_Nhdr note;
-		char name[12]; /* the description behind it is aligned */
+		char name[12]; /* aligns the description after it */
 		uint64_t files[5];
 		char path[16];
 		char memory[0x100];

@@ -7,8 +7,8 @@
 
 #include "tests/replay/pack.c" /* the library has no corpus */
 
-/* A file of the replay corpus after its decompression, and, if that is what it looks like, before.
- * What is read is written again, and must be the same. */
+/* Parses the input as a compressed file of the replay corpus, then as a decompressed one. Entries
+ * that are read are written again, and must be the same. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct pack pack = {}, again = {};

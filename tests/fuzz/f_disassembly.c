@@ -9,7 +9,7 @@
 
 struct taken {
 	uint64_t next;
-	size_t calls; /* that lead elsewhere */
+	size_t calls; /* calls of other places */
 };
 
 static int take(void *ctx, const struct instruction *instruction)
@@ -23,7 +23,8 @@ static int take(void *ctx, const struct instruction *instruction)
 	return 0;
 }
 
-/* Machine code: whatever it is, instructions follow each other and cover all of it. */
+/* Disassembles machine code. Instructions must follow each other and cover all of it, for any
+ * input. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct taken taken = { .next = START };

@@ -4,7 +4,7 @@
 
 #define STEPS 32
 
-/* Names, lines and inlined calls of an ELF file with debug information. */
+/* Reads names, lines and inlined calls of an ELF file with debug information. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
@@ -35,7 +35,7 @@ out:
 	return inlined && has_line;
 }
 
-/* So much is inlined that one of the places that are asked for is in it. */
+/* Inlines enough calls for one of the requested addresses to lie in them. */
 static const char source[] = "volatile int sink;\n"
 			     "static inline __attribute__((always_inline)) void inner(int x)\n"
 			     "{ sink += x * 3; sink ^= x; sink += x * 5; sink ^= x + 1; }\n"

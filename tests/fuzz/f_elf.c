@@ -11,7 +11,7 @@
 #define STEPS	 64
 #define FUNCTION "function"
 
-/* An ELF file: its segments, sections and symbols, without DWARF (f_dwarf.c). */
+/* Reads the segments, sections and symbols of an ELF file, without DWARF (f_dwarf.c). */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
@@ -44,7 +44,7 @@ out:
 	return named;
 }
 
-/* A program without symbols, but with `file`, compressed, in which they are. */
+/* Writes a seed without symbols of its own, which contains @file, compressed, with symbols. */
 static void seed_minidebug(const uint8_t *file, size_t size)
 {
 	size_t bound = lzma_stream_buffer_bound(size), n = 0, text_size;
@@ -64,7 +64,8 @@ static void seed_minidebug(const uint8_t *file, size_t size)
 	free(text);
 }
 
-/* A library whose section headers nothing leads to: they are made from its program headers. */
+/* Writes a library whose header does not refer to section headers. They are made from its program
+ * headers. */
 static void seed_without_sections(const char *source)
 {
 	Elf64_Ehdr header;

@@ -9,7 +9,7 @@
 #define BASE	 0x7f0000000000ULL
 #define FUNCTION "function"
 
-/* Memory that has the input from BASE on, and may change while it is read. */
+/* Memory that contains the input from BASE on, and may change while it is read. */
 struct input {
 	const uint8_t *data;
 	size_t size;
@@ -25,13 +25,13 @@ static bool read_input(void *ctx, uint64_t address, void *to, size_t size)
 		return false;
 	memcpy(to, input->data + at, size);
 	input->reads++;
-	/* An odd size: each later read finds another byte. */
+	/* If the size is odd, each later read returns another byte. */
 	if (size && input->size % 2 && input->reads > 2)
 		((uint8_t *)to)[input->reads * 7919 % size] ^= input->reads;
 	return true;
 }
 
-/* An ELF image in the memory of a process. */
+/* Reads an ELF image in the memory of a process. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct input input = { .data = data, .size = size };

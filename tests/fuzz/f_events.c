@@ -5,7 +5,7 @@
 #include "core/events/events.h"
 #include "tests/fuzz/fuzz.h"
 
-/* What users write after -e, filters and intervals among it. */
+/* Parses the argument of -e, including filters and intervals. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct kernel_half_opts opts = {};

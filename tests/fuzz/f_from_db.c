@@ -6,8 +6,8 @@
 #include "core/push/from_db_code.h"
 #include "tests/fuzz/fuzz.h"
 
-/* What a database says of stacks and frames: the first two bytes tell how long the former are. All
- * stacks become a profile. */
+/* Reads stacks and frames as a database returns them. The first two bytes are the length of the
+ * stacks. All stacks become a profile. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	const struct profile_filter filter = { .lines = true, .keep_vm = true };
@@ -63,7 +63,7 @@ static void put_texts(struct row_writer *rows, const char *a, const char *b)
 	row_writer__text(rows, b);
 }
 
-/* One frame with two names, called by itself. */
+/* Writes one frame with two names, called by itself. */
 void target__seeds(void)
 {
 	struct row_writer rows = {};

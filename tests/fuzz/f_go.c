@@ -7,7 +7,7 @@
 #include "runtimes/go/go_rows.h"
 #include "tests/fuzz/fuzz.h"
 
-/* An ELF file with Go's table of functions: rows of how its code is left, and names. */
+/* An ELF file with Go's table of functions: rows by which its code is unwound, and names. */
 static bool unwinds(const struct elf_file *file, uint64_t vaddr)
 {
 	struct unwind_table table = { 0 };
@@ -55,8 +55,8 @@ bool target__run(const uint8_t *data, size_t size)
 	return accepted;
 }
 
-/* As the linker of Go 1.18 (and, with `later`, 1.20) would write it, of two functions. In all of
- * the first one, another one is inlined. */
+/* Assembly as the linker of Go 1.18 (and, with `later`, 1.20) writes it, of two functions. A third
+ * function is inlined in all of the first one. */
 #define SOURCE(magic, later, call)                                                              \
 	".text\n.globl main\nmain: .fill 16, 1, 0x90\n"                                         \
 	"systemstack: .byte 0x64,0x48,0x8b,0x04,0x25,0xf8,0xff,0xff,0xff\n"                     \

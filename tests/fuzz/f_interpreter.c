@@ -32,7 +32,7 @@ static bool read_ruby(const struct elf_file *file)
 	return ruby_build__loops(file, loops) && number.major == 3;
 }
 
-/* An ELF file that says it is an interpreter: what its symbols and its machine code tell. */
+/* Reads the symbols and the machine code of an ELF file that claims to be an interpreter. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	const struct probe_walker walker = {};

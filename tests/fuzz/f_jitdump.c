@@ -8,7 +8,8 @@
 #define CODE  0x1000
 #define MOVED 0x3000
 
-/* A jitdump file that grows once while it is read; the last byte says where. */
+/* Reads a jitdump file that grows once meanwhile. The last byte is the part that exists at first,
+ * in 1/256. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct code_file file = { .fd = memfd_create("fuzz", MFD_CLOEXEC) };
@@ -49,7 +50,7 @@ out:
 	return named && moved;
 }
 
-/* The records of the format's specification, written down here and not taken from the parser. */
+/* The records of the format's specification, written here independently of the parser. */
 struct __attribute__((packed)) seed {
 	struct {
 		uint32_t magic, version, size, machine, pad, pid;
@@ -87,7 +88,7 @@ struct __attribute__((packed)) seed {
 		uint32_t id, size;
 		uint64_t time;
 	} close;
-	uint8_t half; /* of the target: how much is there at first */
+	uint8_t half; /* for the target: the part that exists at first */
 };
 
 void target__seeds(void)

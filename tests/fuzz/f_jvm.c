@@ -16,7 +16,7 @@
 #define EDITS_MAX 32
 #define BLOBS_MAX 100
 
-/* A change of the memory of the made-up JVM, or of one of the tables that describe it. */
+/* A change of the made-up JVM's memory, or of one of the tables that describe it. */
 struct edit {
 	uint16_t at;
 	uint8_t size_log2;
@@ -25,15 +25,15 @@ struct edit {
 };
 
 enum edit_kind {
-	EDIT_VALUE,   /* of the memory */
-	EDIT_ADDRESS, /* the same: a place in it */
-	EDIT_OFFSET,  /* of a field */
-	EDIT_SIZE,    /* of a type */
+	EDIT_VALUE,   /* value in the memory */
+	EDIT_ADDRESS, /* value in the memory: an address in it */
+	EDIT_OFFSET,  /* offset of a field */
+	EDIT_SIZE,    /* size of a type */
 	EDIT_KINDS_N
 };
 
-/* A file with the symbols of this program that a JVM has, too, and with no others, for they are
- * looked for one after the other. */
+/* Makes a file with those symbols of this program that a JVM has, too. It has no others, as symbols
+ * are looked up one after the other. */
 static const struct elf_file *make_file(uint64_t *ret_bias)
 {
 	static struct elf_file *file;
@@ -107,8 +107,8 @@ static int use_blob(const struct jvm_blob *blob, void *arg)
 	return 0;
 }
 
-/* The memory of a JVM, in which anything may be anything. The first byte says which generation it
- * is of, changes follow. */
+/* Reads the memory of a JVM, in which any value may be wrong. The first byte selects the
+ * generation, and changes follow. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct user user = {};
@@ -137,7 +137,7 @@ bool target__run(const uint8_t *data, size_t size)
 	return user.n_lines > 0;
 }
 
-/* With changes of a type that there is not, for the fuzzer to make something of them. */
+/* Writes seeds with changes of a type that does not exist, which the fuzzer then varies. */
 void target__seeds(void)
 {
 	uint8_t seed[1 + 4 * sizeof(struct edit)];

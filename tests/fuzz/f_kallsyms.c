@@ -6,7 +6,7 @@
 
 #define KERNEL 0xffffffff81000000
 
-/* What /proc/kallsyms says, of a kernel that may be of another mind than ours. */
+/* Parses /proc/kallsyms of a kernel that may format it differently. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct kallsyms *kallsyms = NULL;

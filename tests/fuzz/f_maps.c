@@ -4,7 +4,7 @@
 #include "core/target/procfs.h"
 #include "tests/fuzz/fuzz.h"
 
-/* What /proc/PID/maps says: paths in it are the process's. */
+/* Parses /proc/PID/maps, whose paths the process chooses. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct procfs_mappings mappings = {};

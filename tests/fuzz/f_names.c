@@ -12,7 +12,7 @@
 #include "runtimes/jvm/jvm_names.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Nothing that is shown may hold what a terminal takes for an order. */
+/* Checks that an escaped text has no characters that control a terminal. */
 static void check_printable(char *text)
 {
 	size_t len = strlen(text);
@@ -81,7 +81,7 @@ static bool reads_signature(const char *text)
 	return read;
 }
 
-/* Texts of the target's memory, one, two or four bytes to a character. */
+/* Decodes texts of the target's memory, with one, two or four bytes per character. */
 static bool decodes(const char *data, size_t size)
 {
 	static const unsigned int kinds[] = { 1, 2, 4, CODE_TEXT_UTF8 };
@@ -101,7 +101,7 @@ static bool decodes(const char *data, size_t size)
 	return decoded;
 }
 
-/* Names as symbol tables, perf maps and interpreters have them. */
+/* Reads names as symbol tables, perf maps and interpreters have them. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);

@@ -7,7 +7,7 @@
 
 #define EDITS_MAX 32
 
-/* A change of a word of the heap. */
+/* a change of a word of the heap */
 struct edit {
 	uint16_t at;
 	uint8_t size_log2, kind;
@@ -47,7 +47,7 @@ static bool is_named(struct node_codes *codes, uint32_t number, uint32_t index)
 	return lines;
 }
 
-/* Accepted is what leaves all three functions named, after at least one edit. */
+/* Accepts an input if all three functions still have names after at least one edit. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct program program;

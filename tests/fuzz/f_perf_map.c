@@ -6,8 +6,8 @@
 #include "core/target/perf_map.h"
 #include "tests/fuzz/fuzz.h"
 
-/* A perf map that grows once while it is read; the first byte says where. Every entry is then asked
- * for at its start and its end. */
+/* Reads a perf map that grows once meanwhile. The first byte is the part that exists at first, in
+ * 1/256. Then looks up each entry at its start and its end. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct code_file file = { .fd = memfd_create("fuzz", MFD_CLOEXEC) };
@@ -26,7 +26,7 @@ bool target__run(const uint8_t *data, size_t size)
 	if (write(file.fd, data + half, size - half) != (ssize_t)(size - half))
 		goto out;
 	if (code_file__look(&file) == CODE_FILE_REWRITTEN)
-		abort(); /* it was only appended to */
+		abort(); /* it only grew */
 	perf_map__read(&file, UINT64_MAX, 1, &index, &counts);
 	if (index.n != counts.symbols)
 		abort();
@@ -34,7 +34,7 @@ bool target__run(const uint8_t *data, size_t size)
 		uint64_t start = index.entries[i].start;
 		uint64_t last = start + index.entries[i].size - 1;
 
-		/* Whatever covers it now, there is something. */
+		/* An entry exists here, even if another one covers it now. */
 		if (!code_index__find(&index, start, 1, &entry) ||
 		    !perf_map__name(&file, &entry, name, sizeof(name)) ||
 		    !code_index__find(&index, last, 0, &entry))

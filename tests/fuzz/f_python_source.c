@@ -4,7 +4,7 @@
 #include "runtimes/python/python_scan.h"
 #include "tests/fuzz/fuzz.h"
 
-/* The source of a program, to tell qualified names by. */
+/* Scans the source of a program, from which qualified names are derived. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	static const char *const names[] = { "<lambda>", "<genexpr>", "<listcomp>", "f" };

@@ -5,10 +5,10 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/recording_seed.h"
 
-#define FILE_FORMATS_AT 18 /* of the database header: write and read version */
+#define FILE_FORMATS_AT 18 /* offset in the database header: write and read version */
 
-/* A recording becomes a profile or an error. Never in WAL mode, which would leave other files
- * beside it. What the rows of a sound file can say is for f_recording_rows.c. */
+/* Makes a profile or an error of a recording. WAL mode is never used, as it would leave other files
+ * beside it. f_recording_rows.c tests the rows of a sound file. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	uint8_t *copy = malloc(size + 1);

@@ -14,10 +14,10 @@
 
 /* A change of one value. */
 struct edit {
-	uint8_t column; /* of all columns of all tables */
-	uint8_t row;	/* counted from the first one of the table */
+	uint8_t column; /* number among all columns of all tables */
+	uint8_t row;	/* number in the table, from its first row on */
 	uint8_t type;
-	uint8_t writer; /* of the first edit: how the profile is shown then */
+	uint8_t writer; /* first edit only: the writer that shows the profile */
 	uint32_t value;
 };
 
@@ -44,7 +44,7 @@ static sqlite3 *open_base(void)
 	return db;
 }
 
-/* A statement for each column that there is, whatever the schema. */
+/* Makes a statement for each column, for any schema. */
 static void make_base(void)
 {
 	static const char columns[] =
@@ -94,7 +94,7 @@ static void bind_value(sqlite3_stmt *stmt, const struct edit *edit)
 	}
 }
 
-/* A constraint that the change would break leaves the row as it was. */
+/* Changes a value. The row stays unchanged if the change would violate a constraint. */
 static int apply(sqlite3 *db, const struct edit *edit)
 {
 	sqlite3_stmt *stmt = NULL;
@@ -127,7 +127,7 @@ static void show(const struct profile *profile)
 		writers[writer % ARRAY_SIZE(writers)](profile, &opts, nowhere);
 }
 
-/* A sound file that says anything: values in its rows are changed. */
+/* Reads a sound file, in whose rows values are changed arbitrarily. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	sqlite3_int64 file_size = 0;

@@ -10,16 +10,16 @@
 #include "core/unwind/unwind_cache.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Of the file's header, which is private to core/unwind/unwind_cache.c; the seed would not be
- * accepted if this were not so any more. */
+/* Offsets in the file's header, which is private to core/unwind/unwind_cache.c. If they were wrong,
+ * the seed would be rejected. */
 #define CRC_AT	     12
 #define N_WORDS_AT   56
 #define HEADER_BYTES 64
-#define SOURCE_BYTES 40 /* of an image without segments and sections */
+#define SOURCE_BYTES 40 /* for an image without segments and sections */
 
 static struct elf_file image = { .fd = -1, .build_id = "fuzz", .build_id_len = 4 };
 
-/* The image has a build-id and nothing that a table is made of. */
+/* Returns the path of the image in the cache. The image has a build-id, and no data for a table. */
 static const char *cache_path(void)
 {
 	static char path[PATH_MAX];
@@ -28,7 +28,7 @@ static const char *cache_path(void)
 	return path;
 }
 
-/* No fuzzer guesses a checksum, or how many words there are. */
+/* Repairs the checksum and the number of words, which no fuzzer can guess. */
 static void repair(uint8_t *data, size_t size)
 {
 	uint32_t crc = 0, n_words = (size - HEADER_BYTES - SOURCE_BYTES) / sizeof(uint32_t);
@@ -39,7 +39,7 @@ static void repair(uint8_t *data, size_t size)
 	memcpy(data + CRC_AT, &crc, sizeof(crc));
 }
 
-/* An unwind table from the cache: one that is taken can be searched without leaving it. */
+/* Reads an unwind table from the cache. A search in an accepted table must not leave it. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	const char *path = cache_path();

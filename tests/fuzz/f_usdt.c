@@ -5,7 +5,7 @@
 #include "probes/usdt_args.h"
 #include "tests/fuzz/fuzz.h"
 
-/* The probe sites of an ELF file and their arguments. */
+/* Reads the probe sites of an ELF file and their arguments. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct probe_arg args[USDT_ARGS_MAX];
@@ -28,7 +28,7 @@ bool target__run(const uint8_t *data, size_t size)
 	return parsed;
 }
 
-/* As <sys/sdt.h> writes them, which is not on every machine. */
+/* Notes as <sys/sdt.h> writes them. Not every machine has that header. */
 static const char source[] = ".macro site args\n"
 			     "990: nop\n"
 			     ".pushsection .note.stapsdt, \"\", @note\n"

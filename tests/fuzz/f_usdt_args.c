@@ -5,7 +5,7 @@
 #include "probes/usdt_args.h"
 #include "tests/fuzz/fuzz.h"
 
-/* The arguments of a probe site by themselves. */
+/* Parses the arguments of a probe site alone. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	struct probe_arg args[USDT_ARGS_MAX];

@@ -5,7 +5,7 @@
 #include "core/push/where.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Outside of its strings, SQL has nothing but what braid itself writes; and they end. */
+/* Checks that SQL contains only braid's own text outside of its strings, and that these end. */
 static void check(const char *sql)
 {
 	static const char outside[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -29,7 +29,7 @@ static void check(const char *sql)
 		abort();
 }
 
-/* What --where says. */
+/* Parses the argument of --where. */
 bool target__run(const uint8_t *data, size_t size)
 {
 	char *text = strndup((const char *)data, size);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What all fuzz targets share. `f_NAME --seeds DIR` writes the target's seeds into DIR and checks
- * that each of them gets through its parser: a fuzzer that starts from a rotten one looks for
- * the magic numbers for ever, and finds nothing. All else is libFuzzer. */
+/* The common part of all fuzz targets. `f_NAME --seeds DIR` writes the target's seeds into DIR and
+ * checks that its parser accepts each of them. A fuzzer that starts from a stale seed searches for
+ * the magic numbers endlessly, and finds nothing. The rest is libFuzzer. */
 #include "tests/fuzz/fuzz.h"
 
 #include <limits.h>

@@ -113,7 +113,7 @@ static void add_samples(struct ids *ids, const struct parts *parts)
 	check(ids__sample(ids, &sample, &err), &err);
 }
 
-/* A fuzzer is the quicker the fewer bytes there are. */
+/* Makes the file smaller, as a fuzzer is faster with fewer bytes. */
 static void shrink(const char *path)
 {
 	sqlite3 *db = NULL;

@@ -8,12 +8,12 @@
 
 #include "core/profile/profile.h"
 
-/* A small recording by the product's own writer, with rows in every table; its pages are as small
- * as they can be. Owned by the caller. */
+/* Returns a small recording by the product's own writer, with rows in every table and the smallest
+ * possible pages. Owned by the caller. */
 uint8_t *recording_seed__make(size_t *ret_size);
 
-/* True if the recording's stacks have their names. The profile is handed to `show`, if there is
- * one. */
+/* Returns true if the recording's stacks have their names. Passes each profile to @show, which may
+ * be NULL. */
 bool recording_seed__load(const char *path, void (*show)(const struct profile *profile));
 
 #endif
