@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* cfidump FILE          the unwind table, one line per row
- * cfidump --time FILE   size and build time, times of the cache, speed of libdw
- * cfidump --check FILE  compares every row with readelf's, and samples with libdw's */
+/* cfidump FILE prints the unwind table, one line per row.
+ * cfidump --time FILE prints size and build time, times of the cache, and the speed of libdw.
+ * cfidump --check FILE compares every row with readelf's, and samples with libdw's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <time.h>
@@ -91,7 +91,8 @@ static void look_up_row(void *cfi, uint64_t vaddr, const struct unwind_rule *rul
 		free(frame);
 }
 
-/* The same rows from libdw, which runs a function's instructions anew for each. */
+/* Measures the time in which libdw finds the same rows. It runs a function's instructions again for
+ * each. */
 static void time_libdw(const struct elf_file *file, const struct unwind_table *table)
 {
 	Dwarf_CFI *cfi = dwarf_getcfi_elf(file->elf);

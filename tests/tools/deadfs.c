@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* deadfs DIRECTORY NAME FILE: mounts a file system of one file, NAME, which has the bytes of FILE,
- * and serves it until it is told what to leave unanswered for ever. Spoken to by lines:
- *   hang     takes all requests that come from now on, and answers none of them
- *   read     the same of requests to read only
- *   go       answers again, but what has been left stays so
- * It says "ready" when it has mounted, and repeats each line when it holds; and "took" when it has
- * left a request unanswered for the first time since. At the end of its input it unmounts, and who
- * waits gets an error. */
+/* deadfs DIRECTORY NAME FILE: mounts a file system with one file, NAME, which contains the bytes of
+ * FILE. Serves it, and leaves requests unanswered on command. Commands are lines on standard input:
+ *
+ *   hang     accepts all later requests, and answers none of them
+ *   read     as hang, but only for requests to read
+ *   go       answers again, except requests that were left unanswered
+ *
+ * Prints "ready" when it has mounted, and repeats each command when it is in effect. Prints "took"
+ * for the first request that it leaves unanswered after a command. At the end of its input it
+ * unmounts, and waiting processes receive an error. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -20,7 +22,7 @@
 #include <unistd.h>
 
 #define REQUEST_BYTES (1 << 20)
-#define THE_FILE      2 /* its node; that of the directory is FUSE_ROOT_ID */
+#define THE_FILE      2 /* node of the file; the directory's is FUSE_ROOT_ID */
 
 enum { ANSWER, HANG_READS, HANG };
 
@@ -122,7 +124,7 @@ static void serve(const struct fuse_in_header *request)
 	}
 }
 
-/* False at the end of the input. */
+/* Reads a command. Returns false at the end of the input. */
 static bool obey(int *mode)
 {
 	static char line[64];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* jvm_attach PID COMMAND TIMEOUT_MS: has the JVM of a process run a diagnostic command. Prints
- * "ok", or the error's name and its sentence. */
+/* jvm_attach PID COMMAND TIMEOUT_MS: makes the JVM of a process run a diagnostic command. Prints
+ * "ok", or the error's name and its message. */
 #include "runtimes/jvm/jvm_attach.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* jvm_facts PID [scopes]: what runtimes/jvm_*.c find in a running JVM, as lines of tab-separated
- * words. */
+/* jvm_facts PID [scopes]: prints the data that runtimes/jvm_*.c find in a running JVM, as lines of
+ * tab-separated words. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -45,7 +45,7 @@ static int open_vm(uint32_t pid, struct jvm_vm **ret, struct err *err)
 	return rc;
 }
 
-#define BYTECODES_MAX 4096 /* lines are told of so many */
+#define BYTECODES_MAX 4096 /* bytecodes whose lines are printed */
 
 struct facts {
 	struct jvm_vm *vm;
@@ -61,8 +61,8 @@ static bool scopes_equal(const struct jvm_scope *a, const struct jvm_scope *b, s
 	return true;
 }
 
-/* "scopes", the last offset into the code that has them as a return address, and for each scope,
- * innermost first, method, bytecode index, line. */
+/* Prints "scopes", the last offset into the code that has them as a return address, and for each
+ * scope, innermost first, method, bytecode index, line. */
 static void print_scopes(uint32_t offset, const struct jvm_scope *scopes, size_t n)
 {
 	printf("scopes\t%u", offset);
@@ -88,7 +88,7 @@ static void print_all_scopes(struct jvm_nmethod *nmethod, uint32_t size)
 		print_scopes(size - 1, scopes, n);
 }
 
-/* "stub": first and last address that have a name, and the name. */
+/* Prints "stub", the first and last address that have a name, and the name. */
 static void print_stubs(const struct jvm_vm *vm, const struct jvm_blob *blob)
 {
 	const char *name, *known = NULL;
@@ -105,7 +105,7 @@ static void print_stubs(const struct jvm_vm *vm, const struct jvm_blob *blob)
 	}
 }
 
-/* "lines", the method, and where a line begins that is not that of the bytecode before:
+/* Prints "lines", the method, and each bytecode whose line differs from that of the previous one:
  * "BCI:LINE ..." */
 static void print_lines(const struct jvm_method *method)
 {
@@ -120,7 +120,7 @@ static void print_lines(const struct jvm_method *method)
 	printf("\n");
 }
 
-/* With the id of another compilation it must not be opened. */
+/* Checks that code cannot be opened with the id of another compilation. */
 static void check_stale(struct facts *facts, const struct jvm_blob *blob)
 {
 	struct jvm_nmethod *nmethod;
@@ -163,7 +163,7 @@ static int print_blob(const struct jvm_blob *blob, void *arg)
 	return 0;
 }
 
-/* "flag", its name, and 0, 1 or '?' where there is none of that name. */
+/* Prints "flag", its name, and 0, 1, or '?' if there is no flag of that name. */
 static void print_flag(const struct jvm_vm *vm, const char *name)
 {
 	bool value;

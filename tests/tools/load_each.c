@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* load_each [PART]
  *
- * Loads what each option of braid loads, and ends at once: TAP with a check for each session, or
- * for those with PART in their name.
+ * Loads the programs of each option of braid, and ends at once. Prints TAP with a check for each
+ * session, or for those with PART in their name.
  *
  * A session is opened on a process that sleeps, so that its programs are loaded and attached and
  * its maps made. Then the walkers of its runtimes and the programs of probes are loaded, which
  * otherwise wait for the first process that needs them. No sample is needed.
  *
- * An alarm that is set when the program starts is set anew for each check.
+ * An alarm that is set when the program starts is set again for each check.
  *
- * A kernel refuses what it cannot verify: the sentence of such a session is the check's. A session
- * that the machine cannot have (no counters in a virtual machine) is skipped with its sentence. */
+ * A kernel refuses programs that it cannot verify. The check then prints the session's message. A
+ * session that the machine does not support (no counters in a virtual machine) is skipped with its
+ * message. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,7 +43,7 @@ static const char *const sources[] = { [RUNTIME_SOURCE_AUTO] = "auto",
 /* At least one for each kind of events, and for each set of programs of a kind. */
 static const struct {
 	const char *list;
-	bool by_machine; /* not every machine has it */
+	bool by_machine; /* depends on the machine */
 } examples[] = {
 	{ "cpu", false },
 	{ "wall", false },
@@ -98,7 +99,7 @@ static struct session_opts usual(const struct target *target)
 
 /* --- a session --- */
 
-/* What waits for its first process, as bits. */
+/* Programs that are loaded for the first process that needs them, as bits. */
 enum { WALKERS = 1, PROBES = 2 };
 
 static int load_later(struct session *session, unsigned later, struct err *err)
@@ -114,8 +115,8 @@ static int load_later(struct session *session, unsigned later, struct err *err)
 	return ret;
 }
 
-static unsigned limit_s;      /* of a check; 0: none */
-static const char *part = ""; /* of the names of checks that are made */
+static unsigned limit_s;      /* seconds for a check; 0: no limit */
+static const char *part = ""; /* text that the names of checks must contain */
 
 static void check(const struct session_opts *opts, unsigned later, bool by_machine,
 		  const char *name)
@@ -144,7 +145,7 @@ static void check(const struct session_opts *opts, unsigned later, bool by_machi
 
 /* --- -r --- */
 
-/* Name of the set: "-r python,ruby", or "--source none". */
+/* Writes the name of the set: "-r python,ruby", or "no runtime". */
 static void name_set(uint32_t enabled, char *ret, size_t size)
 {
 	size_t used = snprintf(ret, size, "-r");
@@ -171,8 +172,8 @@ static void check_set(const struct target *target, uint32_t enabled, enum runtim
 	check(&opts, later, false, name);
 }
 
-/* Each runtime alone, and all others without it. A map belongs to one runtime, so that other sets
- * leave out nothing in another way. */
+/* Checks each runtime alone, and all others without it. Other sets add no other way of leaving out,
+ * as a map belongs to one runtime. */
 static void check_sets(const struct target *target)
 {
 	uint32_t all = 0;
@@ -272,7 +273,7 @@ static void check_scopes(const struct target *target)
 	}
 }
 
-/* Sleeps until its parent has ended. */
+/* Starts a process that sleeps until its parent ends. */
 static uint32_t start_sleeper(void)
 {
 	int pid = fork();
@@ -290,7 +291,7 @@ int main(int argc, char **argv)
 	struct target target = { .recording = recording };
 
 	part = argc > 1 ? argv[1] : "";
-	limit_s = alarm(0); /* what is left of it belongs to each check */
+	limit_s = alarm(0); /* the remaining time is the limit of each check */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!mkdtemp(directory))
 		return 1;

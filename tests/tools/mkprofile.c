@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* mkprofile SHAPE FORMAT [FRAMES]: writes a made-up profile to stdout, the same at each run; with
- * these frames (default: all), which is for a page what it shows at first. */
+/* mkprofile SHAPE FORMAT [FRAMES]: writes a made-up profile to stdout, the same at each run. FRAMES
+ * (default: all) selects its frames; for a page, the frames that it shows at first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static void make_zero(struct profile *profile)
 	add_stack(profile, &frame, 1, 0);
 }
 
-/* 1,000 samples with recursion: "fib" is in 700 of them, up to three times. */
+/* Makes 1,000 samples with recursion: "fib" is in 700 of them, up to three times. */
 static void make_small(struct profile *profile)
 {
 	int python = profile__kind(profile, "python", "_[py]");
@@ -69,7 +69,7 @@ static void make_small(struct profile *profile)
 	profile__add_loss(profile, "stacks cut", 3);
 }
 
-/* About 50,000 distinct stacks, of 15 to 35 frames, and eight runtimes. */
+/* Makes about 50,000 distinct stacks, of 15 to 35 frames, and eight runtimes. */
 static void make_wide(struct profile *profile)
 {
 	uint32_t frames[3000], stack[40], depth, i, n;
@@ -86,7 +86,7 @@ static void make_wide(struct profile *profile)
 	}
 	for (n = 0; n < 50000; n++) {
 		depth = 15 + random_below(21);
-		/* few ways near the root, many at the leaves */
+		/* few branches near the root, many at the leaves */
 		for (i = 0; i < depth; i++)
 			stack[i] = frames[(i * 71 + random_below(i < 8		 ? 2
 								 : i + 4 < depth ? 1 + (i % 5 == 0)
@@ -110,7 +110,7 @@ static void make_deep(struct profile *profile)
 	add_stack(profile, stack, ARRAY_SIZE(stack), 500);
 }
 
-/* What a function might be called to break a page; each evil sets window.pwned if it runs. */
+/* Makes functions with names that might break a page; each evil sets window.pwned if it runs. */
 static void make_hostile(struct profile *profile)
 {
 	static const char *const evils[] = {
@@ -153,7 +153,7 @@ static void make_hostile(struct profile *profile)
 	free(big);
 }
 
-/* The small one, timed: a sample is 1.23 ms, and each stack was called 21,891 times. */
+/* Makes the small profile with times: a sample is 1.23 ms, and each stack has 21,891 calls. */
 static void make_times(struct profile *profile)
 {
 	size_t i;
@@ -168,7 +168,7 @@ static void make_times(struct profile *profile)
 	}
 }
 
-/* The small one of another event: a sample is of so much. */
+/* Makes the small profile for another event. The value of a sample is @value. */
 static void make_event(struct profile *profile, const char *unit, uint64_t value)
 {
 	make_small(profile);
@@ -192,8 +192,8 @@ static void make_odd(struct profile *profile)
 	make_event(profile, "<furlongs>", 10);
 }
 
-/* The small one as the whole life of threads: what reads waits, fib is preempted in a tenth, and
- * all is below a state. */
+/* Makes the small profile as the whole life of threads. Frames that read wait, fib is preempted for
+ * a tenth, and all stacks are below a state. */
 static void make_wall(struct profile *profile)
 {
 	make_event(profile, "ns", 1000000);
@@ -226,8 +226,8 @@ static uint32_t code_of(struct profile *profile, uint8_t kind, const char *name,
 	return frame;
 }
 
-/* Stacks in which frames of a runtime, an interpreter's, libraries', inlined ones, the kernel's and
- * labels stand in any order, in runs of all lengths. */
+/* Makes stacks with frames of a runtime, an interpreter, libraries, inlined ones, the kernel and
+ * labels. They are in any order, in runs of all lengths. */
 static void make_mixed(struct profile *profile)
 {
 	static const char *const callers[] = { "call_c*", NULL };
@@ -263,7 +263,7 @@ static void make_mixed(struct profile *profile)
 	}
 }
 
-/* A server: what all samples have in common, then a fork, with native code in runs. */
+/* Makes a server: frames that all samples have in common, then a fork, with native code in runs. */
 static void make_server(struct profile *profile)
 {
 	int script = profile__kind(profile, "script", "_[s]");
@@ -307,8 +307,8 @@ static void add_cell(struct profile *profile, uint32_t column, uint32_t thread, 
 		abort();
 }
 
-/* The small one over 10 s, in 100 columns: a worker in fib for the first 5 s, then one in load;
- * one in another process reads all the time. */
+/* Makes the small profile over 10 s, in 100 columns: a worker in fib for the first 5 s, then one in
+ * load. A thread of another process reads all the time. */
 static void make_moments(struct profile *profile)
 {
 	uint32_t thread, i;
@@ -352,7 +352,8 @@ static void make_moments(struct profile *profile)
 	profile__finish_cells(profile, PROFILE_CELLS_MAX);
 }
 
-/* 200,000 distinct stacks on 200 ways through a program, a tenth of which are 1,000 frames deep. */
+/* Makes 200,000 distinct stacks on 200 paths through a program, a tenth of which are 1,000 frames
+ * deep. */
 static void make_huge(struct profile *profile)
 {
 	enum { WAYS = 200, DEPTH = 1000, ENDS = 4 };
@@ -392,12 +393,12 @@ static const struct {
 	const char *name;
 	int (*write)(const struct profile *profile, const struct output_opts *opts, FILE *out);
 } pages[] = {
-	/* have all frames, whatever they show */
+	/* contain all frames, also hidden ones */
 	{ "html", output__flame_html },
 	{ "svg", output__flame_svg },
 };
 
-/* Another event, and a file. */
+/* Adds another event, and a file. */
 static void add_more(struct output_opts *opts)
 {
 	static const struct output_source source = {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* mkrecording SAMPLES FUNCTIONS DEPTH FILE [STACKS]: writes a made-up recording, the same at each
- * run, and prints the CPU time in ms that this took. Stacks change by a few inner frames from one
- * sample of a thread to the next; every fourth native frame is an interpreter's loop. With STACKS
- * there are no more different ones than that, the n-th as often as 1/n (Zipf), as programs have it.
- */
+ * run, and prints the CPU time of that in ms. Stacks change by a few inner frames from one sample
+ * of a thread to the next; every fourth native frame is an interpreter's loop. STACKS limits the
+ * number of different stacks. The n-th stack is then as frequent as 1/n (Zipf), as in real
+ * programs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #define PER_COMMIT 1000
 
 struct stack {
-	uint32_t frames[DEPTH_MAX]; /* natives' functions, outermost first */
+	uint32_t frames[DEPTH_MAX]; /* functions of native frames, outermost first */
 	uint32_t thread;
 };
 
@@ -33,7 +33,7 @@ struct made {
 	struct stack stacks[THREADS];
 	struct nodes {
 		uint32_t native, runtime;
-	} * pool; /* the stacks that there are, with STACKS */
+	} * pool; /* existing stacks, with STACKS */
 	uint32_t n_pool, pool_max;
 };
 
@@ -90,7 +90,7 @@ static void make_frames(struct made *made)
 	}
 }
 
-/* The functions of the loops are those with numbers divisible by LOOP_EVERY. */
+/* Changes the stack from @from on. Functions with numbers divisible by LOOP_EVERY are loops. */
 static void change(const struct made *made, struct stack *stack, uint32_t from)
 {
 	for (; from < made->depth; from++) {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* mksamples FILE: writes a recording of the samples on standard input, a line each, with tabs
- * between:
+/* mksamples FILE: writes a recording of the samples on standard input, one line each, with tabs
+ * between the fields:
  *
- *	EVENT UNIT VALUE STATE LOCK SYSCALL PID:COMM TID:THREAD FRAME;FRAME;... [OBJECT [TASK]]
+ *   EVENT UNIT VALUE STATE LOCK SYSCALL PID:COMM TID:THREAD FRAME;FRAME;... [OBJECT [TASK]]
  *
  * STATE: running, preempted, waiting, stopped or -. LOCK: held, free, waited or -. SYSCALL: a name
- * or -. Tasks are called goroutines. Frames come root first: k:NAME of the kernel, n:NAME or
- *n:NAME@IMAGE native (NAME may be empty: it has none), with n:NAME@IMAGE+ADDRESS at that address
- * and with the build id that the file has now, KIND:NAME@FILE or KIND:NAME@FILE:LINE of
- * a runtime. */
+ * or -. Tasks are called goroutines. Frames come root first:
+ *
+ *   k:NAME                                of the kernel
+ *   n:NAME or n:NAME@IMAGE                native; NAME may be empty
+ *   n:NAME@IMAGE+ADDRESS                  native, at that address, with the file's present build id
+ *   KIND:NAME@FILE or KIND:NAME@FILE:LINE of a runtime */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,12 +25,12 @@
 #include "core/store/recording.h"
 
 #define FIELDS 9
-#define STRIDE 1024 /* bytes of stack that a native frame has */
+#define STRIDE 1024 /* bytes of stack per native frame */
 
 static struct recording *recording;
 static struct ids *ids;
-static struct strtab *texts; /* what events, processes and frames are known by */
-static uint32_t *numbers;    /* by text: an id, 0: not yet */
+static struct strtab *texts; /* keys of events, processes and frames */
+static uint32_t *numbers;    /* by text: an id; 0: not assigned yet */
 static size_t cap_numbers;
 static int n_kinds = KIND_RUNTIME;
 static struct err err;
@@ -73,7 +75,7 @@ static uint32_t event_of(const char *name, const char *unit)
 	return *id;
 }
 
-/* "42:name" */
+/* Parses "42:name". Returns the name. */
 static const char *after_number(const char *text, uint32_t *ret_number)
 {
 	char *end;
@@ -104,7 +106,7 @@ static int kind_of(const char *name)
 	return *kind;
 }
 
-/* In hexadecimal; "" where there is no such file. */
+/* Returns the build id in hexadecimal, or "" if there is no such file. */
 static const char *build_id_of(const char *path)
 {
 	static char text[2 * ELF_BUILD_ID_MAX + 1];
@@ -155,7 +157,8 @@ static uint32_t frame_of(int kind, uint32_t process, const char *name, const cha
 	return id;
 }
 
-/* A run of frames of a runtime has the frame of its interpreter's loop outside of it. */
+/* Adds the frames of a sample. A run of frames of a runtime gets the frame of its interpreter's
+ * loop outside of it. */
 static void add_frames(struct sink_sample *sample, uint32_t process, char *frames)
 {
 	int64_t offset = 0, in_run = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* probe_count PID PROVIDER [NAME]: counts hits of the provider's probes in the program that PID
- * runs, but only raises the semaphore of NAME. Says ATTACHED; then answers each line on standard
- * input with "NAME HITS" for each site and an empty line; a 'd' detaches before. PID -1: the
- * fixture named by the environment's PROGRAM, in every process. */
+ * runs, but only raises the semaphore of NAME. Prints ATTACHED. Then answers each line on standard
+ * input with "NAME HITS" for each site and an empty line; a 'd' first detaches. With PID -1, counts
+ * in the fixture named by the environment's PROGRAM, in every process. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,13 +3,13 @@
  *           [-- COMMAND...]
  *
  * Records as braid does, but takes its samples where a function is entered, and ends after N of
- * them, or with the target. Says line by line what a test may wait for:
- *   source PID RUNTIME VERSION SOURCE   how a runtime's frames will be had
- *   ready                               it is watched for
- *   recorded K                          samples are in the recording's hands
- *   tableless K PATH                    files whose unwind table had no room, if any; the first
- *   taken K, recorded K                 at the end: those that were lost, too, and those that were
- *                                       not */
+ * them, or with the target. Prints lines that a test may wait for:
+ *
+ *   source PID RUNTIME VERSION SOURCE   source of a runtime's frames
+ *   ready                               the session is open
+ *   recorded K                          samples that the recording received
+ *   tableless K PATH                    files without room for an unwind table, if any; the first
+ *   taken K, recorded K                 at the end: all samples, and those that were not lost */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static int parse(int argc, char **argv, struct options *options)
 			session->ring_bytes = strtoul(optarg, NULL, 10);
 		else if (opt == 't')
 			session->table_bytes = strtoul(optarg, NULL, 10);
-		else if (opt == 'r') /* and nothing but native frames */
+		else if (opt == 'r') /* only native frames */
 			session->enabled = 0, session->source = RUNTIME_SOURCE_WALK;
 		else if (opt == 'o')
 			session->output = optarg;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Steps through a program, instruction by instruction, and compares where its frames begin with the
- * rules that were made of machine code (core/insn/code_rows.c): a call has just put the return
- * address there. Usage: step_frames FILE STEPS SKIP PROGRAM [ARGUMENT...], where FILE is the
- * library whose code counts, and the first SKIP seconds run at full speed. Prints how many
- * instructions had the right rule, none, and a wrong one; status 1: there are wrong ones. */
+/* Steps through a program, instruction by instruction, and compares the starts of its frames with
+ * the rules that were made of machine code (core/insn/code_rows.c). The start of a frame follows
+ * from the place of the return address, which a call has just stored. Usage: step_frames FILE STEPS
+ * SKIP PROGRAM [ARGUMENT...], where FILE is the library whose code is checked, and the first SKIP
+ * seconds run at full speed. Prints the numbers of instructions with the right rule, none, and a
+ * wrong one. The status is 1 if there are wrong ones. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,8 +24,8 @@
 
 struct tracee {
 	pid_t pid;
-	uint64_t start, end, bias; /* of FILE's code; 0: not mapped yet */
-	uint64_t slots[DEPTH_MAX]; /* of return addresses, outermost first */
+	uint64_t start, end, bias; /* FILE's code; 0: not mapped yet */
+	uint64_t slots[DEPTH_MAX]; /* places of return addresses, outermost first */
 	size_t depth;
 	uint64_t right, none, wrong;
 };
@@ -102,7 +103,7 @@ static bool is_call(const struct tracee *tracee, uint64_t pc)
 	       ((code[0] & 0xf0) == 0x40 && code[1] == 0xff && (code[2] >> 3 & 7) == 2);
 }
 
-/* False: it has ended. */
+/* Executes one instruction. Returns false if the program has ended. */
 static bool step(struct tracee *tracee)
 {
 	struct user_regs_struct before, after;

@@ -2,18 +2,19 @@
 /* Steps through a thread of a JVM, instruction by instruction, and compares the stack of braid with
  * the calls that the thread has made. Usage: step_jvm PID TID STEPS START END, where START and END
  * enclose the interpreter's code (hexadecimal). The thread's calls and returns are followed as they
- * are executed, so each return address and its place are known without any rule. At the first
- * CHECKS_MAX executions of an instruction of HotSpot's code, the caller that the host's build of
- * the kernel half finds has to be the call's return address.
+ * are executed, so that no rule is needed for a return address and its place. An instruction of
+ * HotSpot's code is checked at its first CHECKS_MAX executions. The host's build of the kernel half
+ * must then find the call's return address as the caller.
  *
- * A return address that HotSpot's code has popped is in a register until it is stored again, as in
- * adapters and entries of the interpreter, or jumped to. It stays the innermost call.
+ * A return address that HotSpot's code has popped is in a register until it is stored again or
+ * jumped to. Adapters and entries of the interpreter store it again. It stays the innermost call.
  *
  * Code of the interpreter has one frame for a method, whose address is in rbp. Calls that the
  * interpreter makes below that frame's end are not compared: those of a callee's entry, which has
  * no frame yet, and calls within the interpreter.
  *
- * Prints a line for each instruction with a mistake, and the sums; status 1: there are mistakes. */
+ * Prints a line for each instruction with a mistake, and the sums. The status is 1 if there are
+ * mistakes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,9 +31,9 @@
 #include "runtimes/registry.h"
 
 #define DEPTH_MAX  4096
-#define VISITS_MAX (1 << 18) /* a power of two: instructions that were seen */
-#define CHECKS_MAX 6	     /* of one instruction with one caller */
-#define COMPARED   4	     /* frames of a stack */
+#define VISITS_MAX (1 << 18) /* a power of two; instructions that were executed */
+#define CHECKS_MAX 6	     /* for one instruction with one caller */
+#define COMPARED   4	     /* frames of a stack that are compared */
 #define RANGES_MAX 64
 #define CODES_MAX  (1 << 18)
 #define CODE_BYTES 16
@@ -54,17 +55,17 @@ struct visit {
 };
 
 static struct visit visits[VISITS_MAX];
-static uint64_t codes[CODES_MAX]; /* where the instructions of HotSpot's code begin, by number */
+static uint64_t codes[CODES_MAX]; /* start of the instructions of HotSpot's code, by number */
 
 struct slot {
-	uint64_t at, value; /* where the return address is, and what it is */
+	uint64_t at, value; /* place and value of the return address */
 };
 
 struct stepper {
 	pid_t pid, tid;
 	struct dump *dump;
 	uint64_t interpreter[2];
-	uint64_t ranges[RANGES_MAX][2]; /* code that was made at run time */
+	uint64_t ranges[RANGES_MAX][2]; /* code that was generated at run time */
 	size_t n_ranges;
 	struct slot slots[DEPTH_MAX]; /* outermost first */
 	size_t depth;
@@ -136,7 +137,7 @@ static const struct rec_sample *sample_of(const struct dump *dump)
 	return NULL;
 }
 
-/* The @i-th innermost call that was not returned from; NULL: none is known. */
+/* Returns the @i-th innermost call that has not returned; NULL: unknown. */
 static const struct slot *call_at(const struct stepper *stepper, size_t i)
 {
 	static struct slot popped;
@@ -176,8 +177,7 @@ static bool is_interpreted(const struct stepper *stepper, uint64_t pc)
 	return pc >= stepper->interpreter[0] && pc < stepper->interpreter[1];
 }
 
-/* Returns true if the call is one of the interpreter within its own frame. The frame is that at
- * @pair. */
+/* Returns true if the interpreter makes the call within its own frame, that at @pair. */
 static bool is_within(const struct stepper *stepper, const struct slot *call,
 		      const uint64_t pair[2])
 {
@@ -185,8 +185,8 @@ static bool is_within(const struct stepper *stepper, const struct slot *call,
 	       is_interpreted(stepper, NATIVE_ADDRESS(pair[0]));
 }
 
-/* Returns true if the innermost call is one of the interpreter to an adapter that is left out: the
- * frame at @pair is the interpreter's. */
+/* Returns true if the innermost call is one of the interpreter to an adapter that is left out. The
+ * frame at @pair is then the interpreter's. */
 static bool is_left_out(const struct stepper *stepper, const struct user_regs_struct *regs,
 			const uint64_t pair[2])
 {
@@ -207,8 +207,8 @@ static void note_codes(const struct dump *dump)
 	}
 }
 
-/* The pc of the innermost frame by the walker, which leaves out a frame that is not begun or has
- * ended; 0: unknown. */
+/* Returns the pc of the walker's innermost frame; 0: unknown. The walker leaves out a frame that
+ * has not begun or has ended. */
 static uint64_t walked_pc(const struct rec_sample *rec)
 {
 	const uint64_t *pairs = (const uint64_t *)(rec + 1) + rec->n_kernel + 2 * rec->n_native;
@@ -226,7 +226,7 @@ static uint64_t walked_pc(const struct rec_sample *rec)
 	return 0;
 }
 
-/* The outcome of the frames that both know. */
+/* Compares the frames that both stacks contain. */
 static enum outcome compare(const struct stepper *stepper, const struct user_regs_struct *regs,
 			    const struct rec_sample *rec)
 {
@@ -251,7 +251,7 @@ static enum outcome compare(const struct stepper *stepper, const struct user_reg
 	return RIGHT;
 }
 
-/* False: the instruction was checked often enough. */
+/* Returns false if the instruction was checked often enough. */
 static bool is_due(struct stepper *stepper, uint64_t pc)
 {
 	uint64_t caller = call_at(stepper, 0)->value;
@@ -271,7 +271,8 @@ static bool is_due(struct stepper *stepper, uint64_t pc)
 	return false;
 }
 
-/* Frames that HotSpot replaces (deoptimization) have other return addresses than the calls had. */
+/* Returns true if the return addresses are those of the calls. Frames that HotSpot replaces
+ * (deoptimization) have others. */
 static bool slots_are_true(struct stepper *stepper)
 {
 	uint64_t value;
@@ -324,14 +325,14 @@ static bool is_return(const uint8_t *code)
 	return code[0] == 0xc3 || code[0] == 0xc2 || (code[0] == 0xf3 && code[1] == 0xc3);
 }
 
-/* `jmp` by a register */
+/* Returns true for a `jmp` by a register. */
 static bool is_jump(const uint8_t *code)
 {
 	code += (code[0] & 0xf0) == 0x40;
 	return code[0] == 0xff && (code[1] & 0xf8) == 0xe0;
 }
 
-/* `push` of a register or of a word in memory */
+/* Returns true for a `push` of a register or of a word in memory. */
 static bool is_push(const uint8_t *code)
 {
 	code += (code[0] & 0xf0) == 0x40;
@@ -345,7 +346,8 @@ static void push(struct stepper *stepper, uint64_t at, uint64_t value)
 	stepper->slots[stepper->depth++] = (struct slot) { at, value };
 }
 
-/* The interpreter pushes a return address and jumps to what it calls. Adapters copy it. */
+/* Returns true if the push belongs to a call. The interpreter pushes a return address and jumps to
+ * the callee. Adapters copy the address. */
 static bool pushes_call(struct stepper *stepper, uint64_t pc, uint64_t value)
 {
 	if (!is_compiled(stepper, pc) || !is_compiled(stepper, value))
@@ -376,7 +378,7 @@ static void follow(struct stepper *stepper, const struct user_regs_struct *befor
 	if (after->rsp == before->rsp - 8 && is_call(code) && top > before->rip &&
 	    top - before->rip < CODE_BYTES) {
 		if (stepper->popped)
-			stepper->depth = 0; /* its caller's return address is in a register */
+			stepper->depth = 0; /* the return address of its caller is in a register */
 		push(stepper, after->rsp, top);
 		stepper->popped = 0;
 	} else if (stepper->popped && top == stepper->popped) {
@@ -396,7 +398,7 @@ static bool is_push_flags(const uint8_t *code)
 	       ((code[0] == 0x66 || (code[0] & 0xf0) == 0x40) && code[1] == 0x9c);
 }
 
-/* Flags that a stepped thread pushes have the flag of stepping. */
+/* Clears the trap flag in the flags that a stepped thread pushed. */
 static void clear_trap_flag(const struct stepper *stepper, uint64_t at)
 {
 	uint64_t flags;
@@ -408,7 +410,7 @@ static void clear_trap_flag(const struct stepper *stepper, uint64_t at)
 	process_vm_writev(stepper->pid, &local, 1, &remote, 1, 0);
 }
 
-/* False: it has ended. */
+/* Executes one instruction. Returns false if the thread has ended. */
 static bool step(struct stepper *stepper)
 {
 	struct user_regs_struct before, after;
@@ -425,7 +427,7 @@ static bool step(struct stepper *stepper)
 		signal = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
 		if (!signal)
 			break;
-		stepper->depth = 0; /* the handler may go on elsewhere */
+		stepper->depth = 0; /* the handler may continue elsewhere */
 		stepper->popped = 0;
 	}
 	if (ptrace(PTRACE_GETREGS, stepper->tid, NULL, &after))

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Prints what the verifier spent on each BPF program, against a budget; the kernel's limit is
- * 1,000,000 instructions. Stages of samples are verified once for each type of programs that
- * trigger. Without the privilege to load it says so and succeeds.
+/* Prints the verifier's cost of each BPF program, against a budget; the kernel's limit is 1,000,000
+ * instructions. Stages of samples are verified once for each type of programs that trigger. Without
+ * the privilege to load, the tool prints that and succeeds.
  *
- * What constants switch off is not verified, so that everything is switched on for the figures; and
- * then everything off: what is inlined or spilled where differs, and with it the depth of the
- * stack, which is bounded for all functions of a call together.
+ * Code that constants switch off is not verified. So everything is switched on for the figures, and
+ * then everything off. The two differ in inlined and spilled code, and so in the depth of the
+ * stack. That depth is bounded for all functions of a call together.
  *
  * The depth is computed here as well, from the instructions and by the rule of Linux 6.1, the
- * oldest kernel that braid runs on. That kernel rounds each frame up to 32 bytes, later ones to 16,
- * so that a program may load here and nowhere on 6.1. */
+ * oldest kernel that braid runs on. That kernel rounds each frame up to 32 bytes, later ones to 16.
+ * A program may therefore load here and on no 6.1. */
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -44,13 +44,13 @@ static int complain(enum libbpf_print_level level, const char *fmt, va_list args
 	return level == LIBBPF_WARN && geteuid() == 0 ? vprintf(fmt, args) : 0;
 }
 
-/* Stages are verified with each type, other programs with their own: what tail calls lead to is of
- * one type. */
+/* Returns true if the program is verified with @type. Stages are verified with each type, other
+ * programs with their own, as tail calls stay within one type. */
 static bool is_verified(const struct bpf_program *program, enum chain_type type)
 {
 	const char *number = strrchr(bpf_program__name(program), '_');
 
-	if (number && strtoul(number + 1, NULL, 10) > 1) /* the first one stands for all events */
+	if (number && strtoul(number + 1, NULL, 10) > 1) /* the first stands for all events */
 		return false;
 	if (chain__is_stage(bpf_program__name(program)))
 		return true;
@@ -63,10 +63,10 @@ static bool is_verified(const struct bpf_program *program, enum chain_type type)
 struct stack {
 	const struct bpf_insn *insns;
 	size_t n;
-	bool *begins; /* for each instruction: a function begins there */
+	bool *begins; /* by instruction: true if a function begins there */
 };
 
-/* The function that an instruction calls or hands over as a callback; -1: none. */
+/* Returns the function that an instruction calls or passes as a callback, or -1. */
 static long function_of(const struct stack *stack, size_t i)
 {
 	const struct bpf_insn *insn = &stack->insns[i];
@@ -77,7 +77,8 @@ static long function_of(const struct stack *stack, size_t i)
 	return (calls || names) && to > 0 && to < (long)stack->n ? to : -1;
 }
 
-/* Returns how far below its frame pointer the function at @start reads or writes, in bytes. */
+/* Returns the distance below its frame pointer up to which the function at @start reads or writes,
+ * in bytes. */
 static unsigned frame_bytes(const struct stack *stack, size_t start)
 {
 	bool is_frame[MAX_BPF_REG] = { [BPF_REG_10] = true };
@@ -100,8 +101,8 @@ static unsigned frame_bytes(const struct stack *stack, size_t start)
 	return -least;
 }
 
-/* Returns the bytes of the deepest chain of calls from the function at @start on. The number of its
- * frames goes to *ret_frames. */
+/* Returns the bytes of the deepest chain of calls from the function at @start on. *@ret_frames is
+ * the number of its frames. */
 static unsigned stack_bytes(const struct stack *stack, size_t start, unsigned *ret_frames)
 {
 	unsigned own = max_of(frame_bytes(stack, start), 1U), deepest = 0, frames, n = 0;
@@ -118,7 +119,7 @@ static unsigned stack_bytes(const struct stack *stack, size_t start, unsigned *r
 	return deepest + (own + FRAME_ROUND - 1) / FRAME_ROUND * FRAME_ROUND;
 }
 
-/* Returns whether Linux 6.1 has room for the program's frames. */
+/* Returns true if Linux 6.1 has room for the program's frames. */
 static bool fits_6_1(const struct bpf_program *program)
 {
 	struct stack stack = { .insns = bpf_program__insns(program),
@@ -163,7 +164,7 @@ static int report(struct braid_bpf *skel, enum chain_type type, int failed)
 		if (++n == PROGRAM_MAX)
 			break;
 	}
-	if (failed) /* the end of the last log says why */
+	if (failed) /* the end of the last log contains the reason */
 		printf("%s\n",
 		       logs[last] + max_of(strlen(logs[last]), (size_t)LOG_SHOWN) - LOG_SHOWN);
 	return status;
@@ -214,7 +215,7 @@ static int verify(enum chain_type type, bool all)
 	}
 	if (braid_bpf__load(skel)) {
 		printf("  VERIFY   not loaded: %s\n", strerror(errno));
-		status = geteuid() == 0; /* the verifier's word, not a lack of privilege */
+		status = geteuid() == 0; /* refused by the verifier, not for lack of privilege */
 	}
 	if (all || status)
 		status = report(skel, type, status);
