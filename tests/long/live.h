@@ -2,12 +2,12 @@
 #ifndef BRAID_TESTS_LONG_LIVE_H
 #define BRAID_TESTS_LONG_LIVE_H
 
-/* Programs that run as traced children, stopped wherever they are. */
+/* Programs that run as traced children and are stopped at any point. */
 
 #include "tests/stopped.h"
 
-/* Starts the program, which is looked for in PATH if the path has no slash, and waits for its first
- * line; -1 if it has none. The pipe is closed then. */
+/* Starts the program, which is searched for in PATH if @path has no slash, and waits for its first
+ * line. Returns -1 if there is none. Then closes the pipe. */
 static inline pid_t live__start(const char *path, char *const *argv)
 {
 	char line[16] = "";
@@ -37,7 +37,7 @@ static inline pid_t live__start(const char *path, char *const *argv)
 	return pid;
 }
 
-/* Its traced threads have to be waited for before it. */
+/* Ends the process. Its traced threads must be waited for before it. */
 static inline void live__end(pid_t pid)
 {
 	int status;
@@ -49,7 +49,7 @@ static inline void live__end(pid_t pid)
 	} while (tid > 0 && (tid != pid || WIFSTOPPED(status)));
 }
 
-/* Hands signals through until the thread stops because of a request. */
+/* Forwards signals until the thread stops because of a request. */
 static inline bool live__wait(pid_t tid, int request)
 {
 	int status, signo;
@@ -79,7 +79,7 @@ static inline bool live__stop(pid_t tid)
 	return live__wait(tid, PTRACE_CONT);
 }
 
-/* Lets a stopped thread run and stops it elsewhere, a few instructions on. */
+/* Lets a stopped thread run, and stops it elsewhere, a few instructions further on. */
 static inline bool live__move(pid_t tid, int steps)
 {
 	ptrace(PTRACE_CONT, tid, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the kernel tells of a hash that may be as full as it likes. Needs root. */
+/* Reads the numbers of a hash, which the kernel may have filled to any degree. Needs root. */
 #include "core/kernel/code_numbers.h"
 
 #include <bpf/bpf.h>
@@ -34,7 +34,7 @@ static void check(const char *title, enum bpf_map_type type, uint32_t n)
 
 		key[0] = (uint64_t)i << 12;
 		if (bpf_map_lookup_elem(fd, key, &value))
-			continue; /* no room for it was left */
+			continue; /* the hash had no room for it */
 		there++;
 		right += u64map__get(&known, 7 * i) != 0;
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What runtimes/ruby/ruby_build.c reads out of files, in processes that run them: there must be
- * what the interpreter says of itself. */
+/* Compares the data that runtimes/ruby/ruby_build.c reads out of files with running processes. The
+ * processes must contain the values that their interpreter reports of itself. */
 #include <inttypes.h>
 #include <sys/uio.h>
 
@@ -9,18 +9,18 @@
 #include "tests/long/live.h"
 #include "tests/unit/rubies.h"
 
-/* Of rb_thread_t: VALUE self, behind a list node (vm_core.h, 2.7 to 3.4). */
+/* rb_thread_t: VALUE self, after a list node (vm_core.h, 2.7 to 3.4). */
 #define THREAD_SELF	       16
-/* Of st_table: num_entries (include/ruby/st.h). */
+/* st_table: num_entries (include/ruby/st.h). */
 #define TABLE_N_ENTRIES	       16
-/* glibc: struct pthread's specific_1stblock, its {seq, data} entries; tcbhead_t's dtv, its entries.
- */
+/* glibc: struct pthread's specific_1stblock, its {seq, data} entries; tcbhead_t's dtv and its
+ * entries. */
 #define PTHREAD_SPECIFIC       784
 #define PTHREAD_SPECIFIC_BYTES 16
 #define TCB_DTV		       8
 #define DTV_ENTRY_BYTES	       16
 
-/* Two threads that wait: their ids and objects. Then the number of symbols. */
+/* Prints the ids and objects of two waiting threads, then the number of symbols. */
 static const char waits[] = "def tell\n"
 			    "  puts [syscall(186), Thread.current.to_s[/0x\\h+/]].join(' ')\n"
 			    "  $stdout.flush\n"
@@ -40,7 +40,7 @@ struct process {
 	pid_t pid;
 	FILE *out;
 	struct elf_file *file;
-	uint64_t bias; /* of the file */
+	uint64_t bias; /* bias of the file */
 	struct ruby_number number;
 };
 
@@ -74,7 +74,7 @@ static void process__end(struct process *process)
 	elf_file__free(process->file);
 }
 
-/* Once it runs the file. */
+/* Finds the bias, once the process runs the file. */
 static bool process__find_bias(struct process *process)
 {
 	char name[64], line[4400], path[4097];
@@ -97,7 +97,7 @@ static bool process__find_bias(struct process *process)
 	return found;
 }
 
-/* 0 where nothing can be read. */
+/* Returns a word of the process's memory; 0: unreadable. */
 static uint64_t process__word(const struct process *process, uint64_t at)
 {
 	uint64_t word = 0;
@@ -110,7 +110,7 @@ static uint64_t process__word(const struct process *process, uint64_t at)
 
 /* --- state --- */
 
-/* The thread's rb_thread_t; 0: not found. */
+/* Returns the thread's rb_thread_t; 0: not found. */
 static uint64_t find_thread(const struct process *process, uint64_t fsbase,
 			    const struct ruby_state *state)
 {
@@ -212,7 +212,7 @@ static bool is_in_loops(const struct process *process, uint64_t ip)
 	return false;
 }
 
-/* Where it is at any time, but for what starts and interrupts it. */
+/* Checks that the program is in its loops at any time, except while it starts or is interrupted. */
 static void check_loops(const struct process *process, const char *label)
 {
 	struct user_regs_struct regs;

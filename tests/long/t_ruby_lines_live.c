@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The decoder of line tables against what each CRuby on this machine says about its own code
- * (tests/tools/dump_ruby_lines.rb). */
+/* Compares the decoder of line tables with the lines that each CRuby on this machine reports of its
+ * own code (tests/tools/dump_ruby_lines.rb). */
 #include "runtimes/ruby/ruby_lines.h"
 #include "runtimes/ruby/ruby_versions.h"
 #include "tests/tap.h"
 #include "tests/unit/rubies.h"
 
 #define DUMP	  "tests/tools/dump_ruby_lines.rb"
-#define WRONG_MAX 10 /* told in full */
+#define WRONG_MAX 10 /* number of errors that are printed */
 
 struct totals {
 	size_t iseqs, large, instructions, without_line, wrong;
 };
 
-/* Owned. */
+/* Returns the bytes of a hexadecimal text, owned by the caller. */
 static uint8_t *parse_hex(const char *hex, size_t *ret_size)
 {
 	size_t n = strlen(hex) / 2, i = 0;
@@ -25,7 +25,7 @@ static uint8_t *parse_hex(const char *hex, size_t *ret_size)
 	return bytes;
 }
 
-/* "POSITION:LINE,...", with a "~" where the line may also be 0. */
+/* Checks a text "POSITION:LINE,...", with a "~" where the line may also be 0. */
 static void check_lines(const struct ruby_lines *lines, char *text, struct totals *totals)
 {
 	unsigned int position, want, got;

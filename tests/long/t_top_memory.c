@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* An hour of `braid top` at 999 Hz in a minute or so: what is kept does not grow for a program with
- * 20,000 different stacks, nor, in a third of an hour, for one that never has the same stack twice.
- */
+/* Runs an hour of `braid top` at 999 Hz in about a minute. Memory does not grow for a program with
+ * 20,000 different stacks. In a third of an hour, it does not grow for one that never has the same
+ * stack twice. */
 #include "core/live/live_profile.h"
 
 #include <malloc.h>
@@ -14,14 +14,14 @@
 #define HZ	  999
 #define SLOTS	  10
 #define LIMIT	  (40 << 20)  /* as in core/cli/cmd_top.c */
-#define GREATEST  (100 << 20) /* of 150 MB for braid */
+#define GREATEST  (100 << 20) /* bytes; a part of 150 MB for braid */
 #define FUNCTIONS 5000
 #define DEPTH	  24
 #define STACKS	  20000
 
 static struct err err;
 
-/* The same at each run. */
+/* Returns a number below @n; the sequence is the same at each run. */
 static uint32_t random_below(uint64_t *seed, uint32_t n)
 {
 	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -38,7 +38,7 @@ static size_t in_use(void)
 static void take(struct ids *ids, const uint32_t *threads, uint64_t time_ns, uint32_t salt)
 {
 	static uint64_t seed = 1;
-	uint64_t stack = random_below(&seed, STACKS); /* which decides about all of it */
+	uint64_t stack = random_below(&seed, STACKS); /* decides about all frames */
 	struct sink_sample sample = { .event = 1,
 				      .thread = threads[stack % 8],
 				      .value = 1,
@@ -47,7 +47,7 @@ static void take(struct ids *ids, const uint32_t *threads, uint64_t time_ns, uin
 				      .time_ns = time_ns };
 
 	for (uint32_t depth = 0; depth < DEPTH; depth++) {
-		/* Few choices further out, and the same functions in any place. */
+		/* Few choices further out, and the same functions at any depth. */
 		uint32_t number =
 			(depth * 7919 + random_below(&stack, depth < 20 ? 2 : 6)) % FUNCTIONS;
 		struct ids_frame row = { .kind = KIND_NATIVE, .process = 1, .address = number };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The kernel half's unwinder on the native fixtures, stopped wherever they are: it finds the same
+/* Runs the kernel half's unwinder on the native fixtures, stopped at any point: it finds the same
  * frames as libunwind and as libdwfl.
  *
- * t_unwind COMMAND...: the same for a command, from the moment on that it has written a line. */
+ * t_unwind COMMAND...: checks a command instead, after it has written its first line. */
 #include "tests/long/live.h"
 
 #include "core/target/procfs.h"
@@ -12,12 +12,12 @@
 
 #define SNAPSHOTS  40
 #define STEPS	   37	 /* instructions between two snapshots */
-#define RUN_US	   10000 /* that a command runs before these */
+#define RUN_US	   10000 /* us that a command runs before these */
 #define IMAGES_MAX 64
 
 static const struct fixture {
 	const char *name;
-	const char *argument; /* after the seconds */
+	const char *argument; /* argument after the seconds */
 	bool cut;	      /* libunwind's copy ends with the stack of the handler */
 } fixtures[] = {
 	{ .name = "shares" },
@@ -59,7 +59,7 @@ static const struct image *image__get(const struct elf_file *file)
 		return NULL;
 	n_images++;
 	image->path = strdup(file->path);
-	/* The end of a chunk is somewhere in each table, another place in each. */
+	/* Each table contains the end of a chunk, each at another place. */
 	boundary = (used + image->table.n_words + CHUNK_WORDS) & ~(CHUNK_WORDS - 1);
 	image->base = boundary - image->table.n_words * (n_images % 7 + 1) / 9;
 	image->base &= ~(UNWIND_RULE_WORDS - 1U);
@@ -76,7 +76,7 @@ static void free_images(void)
 	}
 }
 
-/* Into the list that is not active, as user space does. */
+/* Writes the mappings into the inactive list, as user space does. */
 static bool publish_mappings(struct target *target)
 {
 	struct mappings_rec *shared = sampler__mappings();
@@ -126,7 +126,7 @@ static void take_sample(struct stack *ret)
 	ret->complete = sample->flags & SAMPLE_COMPLETE && !sample->stop;
 }
 
-/* libunwind tells no CFA of the outermost frame. */
+/* Compares the details of frames. libunwind gives no CFA of the outermost frame. */
 static bool same_details(const struct stack *got, const struct stack *want)
 {
 	for (int i = 0; i < want->n && i < got->n; i++) {
@@ -177,7 +177,7 @@ out:
 	return good;
 }
 
-/* False: it has ended, or a stack is wrong. */
+/* Returns false if the process has ended, or a stack is wrong. */
 static bool check_snapshots(const struct fixture *fixture, pid_t pid, unsigned run_us)
 {
 	for (int n = 0; n < SNAPSHOTS; n++) {

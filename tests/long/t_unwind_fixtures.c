@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The native fixtures, stopped wherever they are: libunwind on a copy and libdwfl find the same
- * frames, and these are the ones that the fixtures' header comments promise. */
+/* Checks the native fixtures, stopped at any point: libunwind on a copy and libdwfl find the same
+ * frames. These are the frames that the fixtures' header comments promise. */
 #include <regex.h>
 #include <sys/types.h>
 
@@ -15,7 +15,8 @@
 static const struct fixture {
 	const char *name;
 	const char *args[3];
-	const char *stacks; /* extended regular expression for what main calls, outermost first */
+	const char *stacks; /* extended regular expression for the functions below main, outermost
+			       first */
 } fixtures[] = {
 	{ "shares", { "0" }, "burn_[abc]" BURN },
 	{ "recurse", { "0", "5" }, RECURSION },
@@ -52,7 +53,7 @@ static pid_t start_fixture(const struct fixture *fixture)
 	return live__start(path, argv);
 }
 
-/* What main calls, outermost first; false if there is no main. */
+/* Writes the functions below main, outermost first. Returns false if there is no main. */
 static bool name_stack(const struct target *target, const struct stack *stack, char *ret_names,
 		       size_t size)
 {
@@ -83,8 +84,9 @@ static bool is_inferred(const struct stack *stack)
 	return false;
 }
 
-/* libdwfl sometimes ends inside the dynamic linker; the names must do for the rest. A stack with
- * generated code in it has an inferred frame, so that it is not complete though it reaches main. */
+/* Compares two stacks. libdwfl sometimes ends inside the dynamic linker; the names must suffice for
+ * the rest. A stack with generated code has an inferred frame, so that it is not complete although
+ * it reaches main. */
 static bool compare_stacks(const struct stack *got, const struct stack *want, bool cut)
 {
 	bool whole = got->complete != is_inferred(got) && got->n >= want->n;
@@ -131,7 +133,7 @@ static void test_fixture(const struct fixture *fixture)
 	regex_t stacks;
 	int n = 0;
 
-	/* Between two calls main does its own. Functions without a name are libc's. */
+	/* Between two calls main runs its own code. Functions without a name are libc's. */
 	snprintf(pattern, sizeof(pattern),
 		 "^((clock_gettime|_IO_[^;]+|__libc_sigaction|[?])%s|%s)$", INNER, fixture->stacks);
 	if (!ok(regcomp(&stacks, pattern, REG_EXTENDED | REG_NOSUB) == 0 && pid > 0, "%s runs",
