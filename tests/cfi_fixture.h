@@ -2,8 +2,8 @@
 #ifndef BRAID_TESTS_CFI_FIXTURE_H
 #define BRAID_TESTS_CFI_FIXTURE_H
 
-/* Small ELF files that the tests of unwind tables compile for themselves: what matters in them
- * depends on flags that no build option may change. */
+/* Small ELF files that the tests of unwind tables compile for themselves. Their important
+ * properties depend on flags that no build option may change. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static inline bool fixture__begin(struct fixture *fixture)
 	return mkdtemp(fixture->dir) != NULL;
 }
 
-/* A shell command in the fixture's directory. */
+/* Runs a shell command in the fixture's directory. */
 static inline bool fixture__run(const struct fixture *fixture, const char *command)
 {
 	char line[1024];
@@ -57,7 +57,7 @@ static inline bool fixture__write(const struct fixture *fixture, const char *nam
 	return fclose(out) == 0;
 }
 
-/* Of an absolute path, or of a name in the fixture's directory. NULL on failure. */
+/* Opens an absolute path, or a name in the fixture's directory. Returns NULL on failure. */
 static inline struct elf_file *fixture__open(const struct fixture *fixture, const char *name)
 {
 	struct elf_file *file;
@@ -69,7 +69,7 @@ static inline struct elf_file *fixture__open(const struct fixture *fixture, cons
 	return fd >= 0 && elf_file__open(fd, path, &file, NULL) == 0 ? file : NULL;
 }
 
-/* The whole file; owned. */
+/* Returns the whole file, owned by the caller. */
 static inline uint8_t *fixture__read(const struct fixture *fixture, const char *name,
 				     size_t *ret_size)
 {
@@ -86,8 +86,8 @@ static inline uint8_t *fixture__read(const struct fixture *fixture, const char *
 	return copy;
 }
 
-/* What bpf/unwind_rule.h says of the words, and rows in ascending order besides. A row repeats the
- * rule before it only where a description begins. */
+/* Checks the words against bpf/unwind_rule.h, and that rows are in ascending order. A row repeats
+ * the previous rule only where a description begins. */
 static inline bool fixture__table_is_valid(const struct unwind_table *t)
 {
 	const uint32_t *w = t->words;

@@ -2,9 +2,10 @@
 #ifndef BRAID_TESTS_CFI_ORACLE_H
 #define BRAID_TESTS_CFI_ORACLE_H
 
-/* Two independent readers of call frame information to compare an unwind table with: readelf's
- * interpreted tables, row by row, and libdw, whose location expressions are evaluated over made-up
- * registers and memory. Functions are static: tests and tools are linked from one file each. */
+/* Two independent readers of call frame information, with which an unwind table is compared. The
+ * first are readelf's interpreted tables, row by row. The second is libdw, whose location
+ * expressions are evaluated over made-up registers and memory. Functions are static, as tests and
+ * tools are linked from one file each. */
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -16,7 +17,7 @@
 #include "core/insn/code_ranges.h"
 #include "core/unwind/unwind_table.h"
 
-#define ORACLE_DIFFS_MAX 10 /* printed */
+#define ORACLE_DIFFS_MAX 10 /* differences that are printed */
 #define ORACLE_COLUMNS	 32
 
 struct oracle_result {
@@ -67,7 +68,7 @@ static bool oracle__cfa_matches(const char *cfa, const struct unwind_rule *rule)
 	size_t len = strcspn(cfa, "+-");
 	long off = strtol(cfa + len, NULL, 10);
 
-	if (!strcmp(cfa, "exp")) /* what it says is compared with libdw */
+	if (!strcmp(cfa, "exp")) /* the expression is compared with libdw */
 		return rule->kind == UNWIND_PLT || rule->kind == UNWIND_DEREF ||
 		       rule->kind == UNWIND_REG || rule->kind == UNWIND_UNSUPPORTED;
 	if (off % 8)
@@ -191,7 +192,8 @@ static void oracle__readelf_columns(struct oracle_readelf *o, char *line)
 	o->n_columns = n - 1;
 }
 
-/* A row counts only if none follows for the same address (advances by 0). -1: readelf failed. */
+/* Compares the rows with readelf's. A row counts only if no other follows for the same address
+ * (advances by 0). Returns -1 if readelf failed. */
 static inline int oracle__readelf(const char *path, const struct elf_file *file,
 				  const struct unwind_table *table, struct oracle_result *ret)
 {
@@ -231,7 +233,7 @@ struct oracle_libdw {
 	Dwarf_CFI *eh, *debug; /* .eh_frame, .debug_frame; NULL: none */
 	const struct unwind_table *table;
 	struct oracle_result result;
-	struct code_ranges code; /* that no description covers */
+	struct code_ranges code; /* code that no description covers */
 };
 
 static Dwarf_Frame *oracle__look_up(const struct oracle_libdw *o, uint64_t vaddr)
@@ -245,7 +247,7 @@ static Dwarf_Frame *oracle__look_up(const struct oracle_libdw *o, uint64_t vaddr
 	return NULL;
 }
 
-/* Made-up registers and memory: different everywhere, and never the same by chance. */
+/* Returns a made-up register or word of memory. All values differ, and none equal by chance. */
 static uint64_t oracle__made_up(uint64_t x)
 {
 	return (x ^ x >> 31) * 0x9e3779b97f4a7c15ULL;
@@ -256,7 +258,7 @@ static uint64_t oracle__register(int reg, uint64_t pc)
 	return reg == 16 ? pc : oracle__made_up(reg + 1);
 }
 
-/* 0 on success; -1 for an operation that a rule cannot hold. */
+/* Evaluates an expression. Returns 0, or -1 for an operation that a rule cannot express. */
 static int oracle__eval(const Dwarf_Op *ops, size_t n, uint64_t pc, uint64_t cfa, uint64_t *ret)
 {
 	uint64_t stack[8] = { 0 };
@@ -307,7 +309,7 @@ static uint64_t oracle__rule_cfa(const struct unwind_rule *rule, uint64_t pc)
 	return rule->kind == UNWIND_DEREF ? oracle__made_up(value) + rule->cfa_add : value;
 }
 
-/* Where libdw says that `reg` is saved, against `words`. */
+/* Compares the place where libdw finds @reg saved with @words. */
 static bool oracle__libdw_saved(Dwarf_Frame *frame, int reg, uint64_t pc, uint64_t cfa, short words,
 				int at_rbp)
 {
@@ -318,7 +320,7 @@ static bool oracle__libdw_saved(Dwarf_Frame *frame, int reg, uint64_t pc, uint64
 	if (dwarf_frame_register(frame, reg, mem, &ops, &n) != 0)
 		return false;
 	if (!n && ops && reg == UNWIND_REG_RBX && words == UNWIND_WORDS_SAME)
-		return true; /* libdw's defaults of the ABI forget that rbx is preserved */
+		return true; /* libdw's defaults of the ABI do not state that rbx is preserved */
 	if (!n)
 		return words == (ops ? UNWIND_WORDS_LOST : UNWIND_WORDS_SAME) && !at_rbp;
 	if (oracle__eval(ops, n, pc, cfa, &want) != 0 || (want - cfa) % 8)
@@ -348,8 +350,7 @@ static bool oracle__libdw_matches(Dwarf_Frame *frame, uint64_t pc, const struct 
 	if (!n && ops)
 		return rule->kind == UNWIND_END;
 	if (dwarf_frame_cfa(frame, &ops, &n) != 0)
-		return true; /* libdw refuses def_cfa_register behind an expression; readelf doesn't
-			      */
+		return true; /* libdw refuses def_cfa_register after an expression */
 	if (oracle__eval(ops, n, pc, 0, &cfa) != 0 || (n == 1 && oracle__offset(ops) % 8))
 		return rule->kind == UNWIND_UNSUPPORTED;
 	if (dwarf_frame_register(frame, 16, mem, &ops, &n) != 0)
@@ -403,7 +404,8 @@ static void oracle__libdw_one(struct oracle_libdw *o, uint64_t vaddr)
 	free(frame);
 }
 
-/* At the first byte of about `n_samples` rows, evenly spread, and at the byte in front of it. */
+/* Compares the rules with libdw's at the first byte of about @n_samples rows, evenly spread, and at
+ * the byte in front of it. */
 static inline void oracle__libdw(const struct elf_file *file, const struct unwind_table *table,
 				 uint32_t n_samples, struct oracle_result *ret)
 {

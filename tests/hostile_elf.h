@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Writes the headers of ELF files that claim anything: offsets and sizes are as they are given, and
- * nothing but the headers and the names of sections is written. */
+/* Writes the headers of ELF files with arbitrary claims. Offsets and sizes are written as given.
+ * Only the headers and the names of sections are written. */
 
 #define HOSTILE_SECTIONS_MAX 32
 #define HOSTILE_PHDRS_MAX    1024
@@ -20,8 +20,8 @@ struct hostile_section {
 	uint64_t flags, addr, offset, size;
 };
 
-/* Headers of segments follow the file's header; those of sections, and their names, are at
- * @headers_at. The file has its size already. */
+/* Writes the headers of segments after the file's header, and those of sections, with their names,
+ * at @headers_at. The file must have its size already. */
 static inline bool hostile_elf__write(int fd, const Elf64_Phdr *phdrs, size_t n_phdrs,
 				      const struct hostile_section *sections, size_t n_sections,
 				      uint64_t headers_at)

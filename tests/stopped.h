@@ -2,8 +2,8 @@
 #ifndef BRAID_TESTS_STOPPED_H
 #define BRAID_TESTS_STOPPED_H
 
-/* For tests: a stopped process that this one traces, unwound from a copy of its registers and its
- * stack, and by libdwfl, which reads the process itself. */
+/* For tests: a stopped process that this one traces. It is unwound from a copy of its registers and
+ * its stack, and by libdwfl, which reads the process itself. */
 
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 struct map {
 	uint64_t start, end, offset;
 	struct elf_file *file;
-	bool owner; /* the first of its file */
+	bool owner; /* the first mapping of its file */
 };
 
 struct target {
@@ -114,8 +114,9 @@ static inline const struct elf_file *target__find_place(void *ctx, uint64_t ip,
 	return target__find_image(target, ip, &ret->bias);
 }
 
-/* `stack_start` 0: 128 bytes below the stack pointer, which is what a signal handler would leave
- * alone. In the end of a function, rules can point at registers that are already popped. */
+/* Copies the registers and the stack. @stack_start 0: 128 bytes below the stack pointer, which a
+ * signal handler would leave unchanged. At the end of a function, rules can refer to registers that
+ * are already popped. */
 static inline void target__snapshot(struct target *target, uint64_t stack_start)
 {
 	struct user_regs_struct regs;
@@ -215,7 +216,7 @@ static inline void target__unwind_with_libdwfl(const struct target *target, stru
 	dwfl_end(dwfl);
 }
 
-/* The number of frames, innermost first, that are the same. */
+/* Returns the number of equal frames, innermost first. */
 static inline int stack__count_equal(const struct stack *a, const struct stack *b)
 {
 	int i = 0;

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* TAP for C tests: call the checks, end with `return tap__done();`. Each check is one test line;
- * a failed one prints its place and what it got. */
+/* TAP for C tests: call the checks, end with `return tap__done();`. Each check is one test line. A
+ * failed check prints its place and the actual value. */
 
 #define ok(cond, ...) tap__ok((cond) ? true : false, __FILE__, __LINE__, __VA_ARGS__)
 #define is_int(got, want, ...) \

@@ -10,7 +10,7 @@
 #include "core/profile/profile.h"
 #include "core/profile/sink.h"
 
-/* A sink that hands everything on to two others, and a way to compare what becomes of it. */
+/* A sink that forwards everything to two others, and a way to compare their results. */
 
 struct tee {
 	struct sink sink;
@@ -115,7 +115,8 @@ static int tee_compare_lines(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* One of a profile's stacks, root first, all that its frames are. Owned by the caller. */
+/* Returns one of a profile's stacks, root first, with all fields of its frames. Owned by the
+ * caller. */
 static char *tee_stack(const struct profile *profile, uint32_t node)
 {
 	uint32_t chain[8192], n = 0;
@@ -138,7 +139,7 @@ static char *tee_stack(const struct profile *profile, uint32_t node)
 	return line;
 }
 
-/* Event, sums, and all stacks with their weights, sorted. Owned by the caller. */
+/* Returns event, sums, and all stacks with their weights, sorted. Owned by the caller. */
 static inline char *tee__text(const struct profile *profile)
 {
 	char **lines = calloc(profile->n_nodes, sizeof(*lines)), *text = NULL;

@@ -18,9 +18,9 @@
 #include "tests/hostile_elf.h"
 
 /* Files whose claims contradict their contents. They are sparse files of any size. Their segments
- * and sections overlap, lie in holes, refer to themselves or to one another, are compressed, or
- * name the file itself as its debug file. With a limited budget, no file may take more memory or
- * time than that. Costs that are not charged show here. */
+ * and sections overlap, lie in holes, refer to themselves or to one another, or are compressed.
+ * They also name the file itself as its debug file. With a limited budget, no file may take more
+ * memory or time than that. Costs that are not charged show here. */
 #define KEPT_MAX    (64ULL << 20)
 #define MEMORY_MAX  (256ULL << 20)
 #define CPU_MAX_NS  (NSEC_PER_SEC / 5)

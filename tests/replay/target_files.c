@@ -14,7 +14,7 @@
 
 #include "core/base/util.h"
 
-#define FILE_BYTES_MAX (1 << 20)  /* bytes of a source */
+#define FILE_BYTES_MAX (1 << 20)  /* bytes of a source, or of a file in /proc */
 #define MAP_BYTES_MAX  (16 << 20) /* bytes of a perf map ... */
 #define MAP_WHOLE_MAX  (32 << 10) /* ... that is stored whole */
 #define MAP_NEAR       (16 << 10) /* bytes; others: distance of entries from a native frame */
