@@ -95,14 +95,15 @@ struct output_opts {
  * errno of a failed write. */
 
 /* Writes one row per function (name, file and kind; lines do not split a function). The columns are
- * script, self and total weight with percentages, calls if they have times, and kind. Script is the
- * function's own time with the native code that it calls (frames__script_owners()). It is omitted
- * if it equals self for all functions. Total counts a stack once however often the function recurs
- * in it. Sorted by opts->sort, then by self, total, calls, name. */
+ * script, self and total weight with percentages, calls if these were counted, and kind. Script is
+ * the function's own time with the native code that it calls (frames__script_owners()). It is
+ * omitted if it equals self for all functions. Total counts a stack once however often the function
+ * recurs in it. Sorted by opts->sort, then by self, total, calls, name. */
 int output__table(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* Writes the tree of calls, root first, siblings by weight. The columns are total, self, and calls
- * if they have times, of each path. Nodes with less than 0.1 % of the whole are left out. */
+/* Writes the tree of calls, root first, siblings by weight. The columns are total and self weight
+ * of each path, and calls if these were counted. Nodes with less than 0.1 % of the whole are left
+ * out. */
 int output__tree(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
 /* Writes opts->codes. Each instruction has the weight of samples taken at it (self), the weight

@@ -38,7 +38,7 @@ static bool parse_limit(const char *at, struct condition *ret)
 	return end > at && !strcmp(end + strspn(end, " "), "%");
 }
 
-/* Parses @text. The pattern ends at the last parenthesis, as names of C++ contain some, too. */
+/* Parses @text. The last parenthesis ends the pattern, as names of C++ contain parentheses, too. */
 int condition__parse(const char *text, struct condition *ret, struct err *err)
 {
 	const char *at = text + strspn(text, " "), *end = strrchr(text, ')');

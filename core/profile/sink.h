@@ -144,8 +144,8 @@ struct sink_ops {
 	int (*source)(struct sink *sink, const struct sink_source *source, struct err *err);
 
 	/* Return true if the frame or node that was offered as @id is still in the sink. The
-	 * recorder calls them after it finds and clears the flag. Missing ones must be offered
-	 * again, under new ids. NULL: the sink never drops any. */
+	 * recorder calls them after it finds the flag of struct sink set, and clears the flag.
+	 * Missing ones must be offered again, under new ids. NULL: the sink never drops any. */
 	bool (*has_frame)(const struct sink *sink, uint32_t id);
 	bool (*has_node)(const struct sink *sink, uint32_t id);
 };
