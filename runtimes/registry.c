@@ -24,6 +24,6 @@ const struct runtime *const runtimes[] = {
 	&runtime_node,
 	&runtime_go,
 	&runtime_other,
-	&runtime_jit, /* after those that know their code by name */
+	&runtime_jit, /* after runtimes that recognize their code by its name */
 	NULL,
 };

@@ -17,7 +17,7 @@
  * capability must have, and which capabilities need each other.
  *
  * Three lifetimes:
- *   image     one ELF file. `files` looks at the file only, so its result serves every process
+ *   image     one ELF file. `files` reads only the file, so its result serves every process
  *             that maps it.
  *   instance  one address space, usually one process: `attach` adds the addresses of this process
  *             to the findings of `prepare`, and makes a record for the walker of both.
@@ -50,8 +50,8 @@
 
 enum runtime_support {
 	RUNTIME_SUPPORTED,
-	RUNTIME_DEGRADED, /* usable; the reason says what is missing */
-	RUNTIME_REFUSED,  /* not usable; the reason says why and what would help */
+	RUNTIME_DEGRADED, /* usable; the reason names the missing part */
+	RUNTIME_REFUSED,  /* unusable; the reason includes a remedy */
 };
 
 /* The finding of `prepare` about one image. A version without a row is never treated as the nearest
@@ -61,8 +61,8 @@ struct runtime_verdict {
 	char version[RUNTIME_VERSION_BYTES]; /* "3.11.2" */
 	char reason[RUNTIME_REASON_BYTES];   /* one sentence; "" when supported */
 	bool map_only;	 /* the walker does not support this version, but a map may name its code */
-	const char *map; /* how to make the runtime write a map; NULL: no way is known */
-	/* How machine code from its compiler keeps frame pointers: KEEPS_POINTERS and others of
+	const char *map; /* option that makes the runtime write a map; NULL: none */
+	/* Use of frame pointers in machine code from its compiler: KEEPS_POINTERS and others of
 	 * bpf/unwind_rule.h; 0: unknown. This holds for anonymous memory of which the compiler has
 	 * reserved at least @made_bytes, as nothing else in such a process does. */
 	unsigned int made_keeps;
@@ -115,7 +115,7 @@ struct runtime_natives {
 	size_t n;
 	/* The innermost file of this runtime that has a frame in the stack; NULL: none has. */
 	const struct runtime_image *image;
-	uint64_t bias; /* of that file: address in the process = link-time address + bias */
+	uint64_t bias; /* that file's: address in the process = link-time address + bias */
 };
 
 struct runtime_sample {
@@ -124,7 +124,7 @@ struct runtime_sample {
 	bool native_complete;
 	bool cut;    /* the runtime's frames are truncated, or unreadable further out */
 	bool probed; /* the frames come from probes, not from the walker */
-	/* Looks the native frames up; `functions`: including the starts of their functions, which
+	/* Returns the native frames; `functions`: with the starts of their functions, which
 	 * costs more. The result is borrowed until the hook returns. */
 	struct runtime_natives (*natives)(const struct runtime_sample *sample, bool functions);
 };
@@ -183,11 +183,11 @@ struct runtime_frees {
 
 struct runtime_allocator {
 	const struct runtime_allocates *functions; /* the first must exist; ends with no name */
-	/* All functions that free what these allocate; ends with no name. NULL: programs do not
+	/* All functions that free these allocations; ends with no name. NULL: programs do not
 	 * free. */
 	const struct runtime_frees *frees;
 	bool exported;	     /* the functions are in .dynsym; else in .symtab */
-	const char *why_not; /* no hook tells bytes: what the user can do; else NULL */
+	const char *why_not; /* remedy if there is no hook with bytes; else NULL */
 };
 
 /* Borrowed. */
@@ -195,8 +195,8 @@ struct runtime_task {
 	const char *name;
 	const char *waits_for; /* another task's name; NULL: none, or unknown */
 	const char *state;     /* in the runtime's words, "suspended"; NULL: it waits */
-	uint32_t tid;	  /* of the thread that it belongs to, as the process sees it; 0: none */
-	uint64_t fs_base; /* of a thread that has run frames of the runtime */
+	uint32_t tid;	       /* its thread, as the process sees it; 0: none */
+	uint64_t fs_base;      /* fs base of a thread that has run frames of the runtime */
 	/* The registers with which it continues: UNWIND_REGS of them, behind the call by which it
 	 * left the thread. NULL: only the runtime's frames can be found. */
 	const uint64_t *regs;
@@ -207,7 +207,7 @@ struct runtime_task {
 
 typedef int (*runtime_task_fn)(void *ctx, const struct runtime_task *task);
 
-/* A thread, as far as it is known; all 0: none. */
+/* A thread, by any of its properties; all 0: none. */
 struct runtime_holder {
 	uint64_t on_stack; /* an address that is on its stack */
 	uint64_t fs_base;
@@ -219,7 +219,8 @@ struct runtime_waiter {
 	uint64_t fs_base; /* 0: unknown */
 	uint64_t futex;	  /* address of the futex that it waits for; 0: it waits for none */
 	uint64_t lock;	  /* the lock that the walker reported (rec_sample.object); 0: none */
-	/* The lock in words, "a Lock"; NULL: unknown. The rest is set as far as it is known. */
+	/* The lock in words, "a Lock"; NULL: unknown. Then the rest is 0; else unknown members are
+	 * 0. */
 	const char *what;
 	uint64_t address;
 	struct runtime_holder holder;
@@ -229,8 +230,8 @@ struct runtime_waiter {
 
 /* Its ELF files. Required: detect, prepare, free. */
 struct runtime_files {
-	/* Returns 1 if this file is (part of) such a runtime, 0 if not, or a negative errno if it
-	 * claims to be one but is broken. Cheap: names are compared first. */
+	/* Returns 1 if this file is (part of) such a runtime, or 0 if not. A broken file of the
+	 * runtime gives a negative errno. Cheap: names are compared first. */
 	int (*detect)(const struct elf_file *file);
 
 	/* Called after `detect` returned 1. Fills `ret_verdict` always, and `ret_image` on
@@ -249,8 +250,8 @@ struct runtime_files {
 	 * enabled. NULL: the runtime has no tables. */
 	int (*unwind_rows)(const struct elf_file *file, cfi_row_fn row, void *ctx);
 
-	/* Sets the range of code in such a file that has no call frame information, and makes a
-	 * frame with a frame pointer before it calls anything. Leaves the range empty if there is
+	/* Finds the range of code in such a file that has no call frame information, but frame
+	 * pointers at each call. Leaves the range empty if there is
 	 * none. A function of the file's content, called as `unwind_rows`. Returns 0 or a negative
 	 * errno. NULL: none. */
 	int (*pointer_code)(const struct elf_file *file, uint64_t *ret_start, uint64_t *ret_end);
@@ -277,7 +278,7 @@ struct runtime_walker {
 				  * interpreter's lock (bpf/lock.bpf.h) */
 	const char *const *maps; /* its BPF maps, NULL-terminated */
 	/* The map among `maps` that holds the record of each address space (its key), and the size
-	 * of a record, at most RUNTIME_RECORD_MAX: what `attach` fills in. */
+	 * of a record, at most RUNTIME_RECORD_MAX. `attach` fills the record in. */
 	const char *records;
 	size_t record_bytes;
 	/* Number of copies of the runtime in one process that the walker supports, by keys
@@ -299,25 +300,25 @@ struct runtime_walker {
 
 /* Names of its frames. Required: symbolize. */
 struct runtime_names {
-	/* Keeps the names of a REC_CODE record from this runtime's walker. `size` is the number of
+	/* Stores the names of a REC_CODE record from this runtime's walker. `size` is the number of
 	 * bytes that arrived: untrusted. Returns 0, -EBADMSG or -ENOMEM. Must not block or print.
 	 */
 	int (*on_code)(struct runtime_session *session, const struct rec_code *rec, size_t size);
 
-	/* Drops the names of codes whose numbers were not in `known` (the keys) in this call and
-	 * the one before: no sample refers to them. Also drops detached address spaces once they
-	 * have no code left. */
+	/* Drops the names of codes whose numbers are not among the keys of the map, in this call
+	 * and the one before: no sample refers to them. Also drops detached address spaces once
+	 * they have no code left. */
 	void (*forget_codes)(struct runtime_session *session, const struct u64map *known);
 
-	/* Gives each of these frames (at most RUNTIME_PAIRS_MAX) an address in the span of the
-	 * native frame that runs it, as far as that is proven. Removes the pairs that are no frames
+	/* Gives each of these frames (at most RUNTIME_PAIRS_MAX) an address in its native frame, if
+	 * that frame is proven. Removes the pairs that are no frames
 	 * (marks, or leftovers of probes). Returns the number of frames. The rules are in
-	 * runtimes/common/anchors.h; each runtime says what holds for it, and why. NULL: its walker
+	 * runtimes/common/anchors.h; each runtime chooses those that hold for it. NULL: its walker
 	 * sets all addresses and no marks. */
 	size_t (*anchors)(struct runtime_session *session, const struct runtime_sample *sample,
 			  struct runtime_pair *pairs, size_t n);
 
-	/* Reads from the target what `symbolize` will need for a new frame key, since `symbolize`
+	/* Reads the target's memory that `symbolize` needs for a new frame key, since `symbolize`
 	 * is called up to a second later. NULL: nothing to read. */
 	void (*seen)(struct runtime_session *session, uint64_t key);
 
@@ -350,7 +351,7 @@ struct runtime_names {
 	const char *(*native_name)(struct runtime_session *session, uint32_t pid, uint64_t entry);
 };
 
-/* How frames of compiled code stand to the runtime's own frames. */
+/* Relation of frames of compiled code to the runtime's own frames. */
 enum jit_frames {
 	JIT_FRAMES_BESIDE, /* machine code is a frame of its own beside them */
 	JIT_FRAMES_RUN,	   /* each is a frame of the runtime, which is shown instead */
@@ -360,8 +361,8 @@ enum jit_frames {
 };
 
 /* Code that it compiles (docs/runtimes/jit-code.md). The core reads the perf maps and jitdump files
- * of each process that a runtime with `label` is attached to, and of all processes if a runtime
- * with `label` has no files. Required: code or label. */
+ * of each process to which a runtime with `label` is attached. It reads those of all processes if a
+ * runtime with `label` has no files. Required: code or label. */
 struct runtime_jit {
 	const char *code; /* name of code that nothing names better; NULL: it is not recognized */
 	enum jit_frames frames;
@@ -395,10 +396,10 @@ struct runtime_jit {
 
 /* Its probes, which feed shadow stacks. Required: programs, probe, unprobe, unprobe_all. */
 struct runtime_probes {
-	/* BPF programs and maps of the probes, NULL-terminated; loaded only if probes are wanted.
-	 * `maps` NULL: none. */
+	/* BPF programs and maps of the probes, NULL-terminated; loaded only if probes are
+	 * requested. `maps` NULL: none. */
 	const char *const *programs, *const *maps;
-	const char *calls_note; /* how to read the counts of `braid calls`; NULL: as they are */
+	const char *calls_note; /* remark on the counts of `braid calls`; NULL: none */
 
 	/* Attaches the probes that can be attached already when `attach` returned -EAGAIN, so that
 	 * they see everything from the beginning. `probe` or `unprobe` follow. NULL: nothing. */
@@ -423,7 +424,8 @@ struct runtime_probes {
 /* Facts about a stopped process, for `braid dump`. At least one hook. */
 struct runtime_inspect {
 	/* Finds the locks for which these threads wait, and their holders, where the walker has not
-	 * reported them. Fills in `what` and the members after it, all 0 before. NULL: never. */
+	 * reported them. Fills in each waiter's description and holder, which are 0 before. NULL:
+	 * never. */
 	void (*lock_holders)(struct runtime_session *session, uint32_t pid,
 			     struct runtime_waiter *waiters, size_t n);
 
@@ -433,7 +435,7 @@ struct runtime_inspect {
 	 * -ENOMEM. NULL: the runtime has no tasks. */
 	int (*tasks)(struct runtime_session *session, uint32_t pid, runtime_task_fn on_task,
 		     void *ctx);
-	const char *task; /* what a task is called: "fiber"; NULL: "task" */
+	const char *task; /* word for a task: "fiber"; NULL: "task" */
 	/* Returns a sentence about the tasks that `tasks` could not find, or NULL. Borrowed until
 	 * the session's next call. The hook NULL: it finds all. */
 	const char *(*tasks_left_out)(struct runtime_session *session);
@@ -456,41 +458,41 @@ struct runtime {
 	const struct runtime_inspect *inspect;
 	const struct runtime_allocator *allocator; /* for -e alloc:NAME */
 
-	/* Rules for readers; NULL: none known. */
+	/* Rules for readers; NULL: none. */
 	const struct idle_rule
 		*idle; /* waits of its programs that are idle; ends with an empty one */
-	const struct code_rules *code_rules; /* how to choose and name its functions */
+	const struct code_rules *code_rules; /* rules to select and name its functions */
 	/* Functions of its own that only call a native function for a script, so that readers can
 	 * name the script's callee: patterns of fnmatch(3), NULL-terminated. */
 	const char *const *callers;
 
-	/* Returns why a process with this command line has no frames of this runtime, though its
-	 * user may expect them (the language runs on another runtime); NULL: nothing to say. */
+	/* Returns a sentence if the language runs on another runtime in a process with this command
+	 * line, since its user may miss the frames. Returns NULL otherwise. */
 	const char *(*elsewhere)(const char *command);
 
 	/* Writes to `buf` the kind of frames that number `i`, from 0, of the many runtimes has.
 	 * Returns the name of that runtime, or NULL behind the last. NULL: it stands for itself. */
 	const char *(*recognizes)(size_t i, char *buf, size_t size);
 
-	/* --- session; both NULL: the runtime keeps no state --- */
+	/* --- session; both NULL: the runtime has no state --- */
 
 	/* `probes` has the programs and maps of probes, loaded before `probe` or `expect`; NULL: no
-	 * probes are wanted. No other part of BPF is the runtime's business. */
+	 * probes. No other part of BPF is the runtime's business. */
 	int (*open)(struct bpf_object *probes, struct runtime_session **ret, struct err *err);
 	void (*close)(struct runtime_session *session); /* NULL is fine */
 
 	/* --- instance --- */
 
 	/* Attaches to one process, all or nothing. Fills in `ret_record` (record_bytes, zeros at
-	 * first) with all that a walker must know of the process. The caller passes the record to
-	 * the kernel half, or to a walker on the host. State for naming frames stays in the
-	 * session. `err` holds what the user should know, also on success. Returns 0; 1: attached,
+	 * first) with all facts about the process that a walker needs. The caller passes the record
+	 * to the kernel half, or to a walker on the host. State for naming frames stays in the
+	 * session. `err` has a sentence for the user, also on success. Returns 0; 1: attached,
 	 * but nothing provides its frames; -EAGAIN: it is too early in the process's life, call
 	 * again. NULL: the runtime has no instances. */
 	int (*attach)(struct runtime_session *session, const struct runtime_target *target,
 		      void *ret_record, struct err *err);
 	/* Called when the address space has ended (exit, exec); the caller has removed the record.
-	 * Idempotent, cannot fail. NULL: the session keeps nothing of it. */
+	 * Idempotent, cannot fail. NULL: the session has no state of it. */
 	void (*detach)(struct runtime_session *session, uint32_t space);
 };
 

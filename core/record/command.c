@@ -4,7 +4,8 @@
  * Tables, walkers and probes should be in place before a program runs. So each program is held at
  * its system calls (core/target/hold.h) while they are made. The command is held from its exec on.
  * Later programs are held from shortly after their exec, when the kernel half has reported it, and
- * only if their file is new. For a known file the preparation is faster than a dynamic linker.
+ * only if their file is new. For a file that was read before, the preparation is faster than a
+ * dynamic linker.
  *
  * A program that may execute another one (a shell, env, a version manager) is followed for a
  * minute: it stays traced, and stops only at its forks and its next exec. The executed program is
@@ -105,7 +106,7 @@ static bool may_follow(const struct process *process, const struct image *progra
 }
 
 /* Returns true if the program may execute another one. The program is mapped below its libraries.
- * The mappings of a program with a known file are not read. */
+ * The mappings of a program whose file was read before are not read. */
 static bool is_launcher(const struct session *session, const struct process *process)
 {
 	const struct image *image = !process		? NULL
@@ -204,8 +205,8 @@ static struct hold *free_hold(struct session *session)
 	return NULL;
 }
 
-/* A program with a known file may map other libraries than before (LD_PRELOAD). They are needed for
- * events with probes in libraries. */
+/* A program whose file was read before may map other libraries than before (LD_PRELOAD). They are
+ * needed for events with probes in libraries. */
 static bool needs_libraries(const struct session *session)
 {
 	return session->opts.trigger || event_list__has_mapped(&session->opts.events);

@@ -12,7 +12,8 @@
 
 /* Evaluates --max-overhead (docs/reference/overhead.md): for probes,
  *   overhead = (hits x cost of a trap + run time of the BPF programs) / (wall time x CPUs),
- * with hits and run time from the kernel's BPF statistics. */
+ *
+ * Hits and run time come from the kernel's BPF statistics. */
 
 /* --- the budget: a token bucket --- */
 

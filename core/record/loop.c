@@ -288,12 +288,13 @@ static bool expects_runtimes(const struct session *session)
 	return false;
 }
 
-/* The verifier takes up to a tenth of a second for a walker. Loaded when it is needed, it would be
- * missing in as many samples; loaded at the start, it would delay the first one, and the tables of
- * a command's first children. So walkers that may be needed are loaded a little later, between two
- * rounds of the loop, one at a time. A walker that cannot be loaded is reported when a process
- * needs it. While a launcher is followed, walkers are loaded in rounds in which nothing happened:
- * the program that the launcher executes is held, and names its walker. */
+/* The verifier takes up to a tenth of a second for a walker. If it were loaded when it is needed,
+ * it would be missing in all samples of that time. If it were loaded at the start, it would delay
+ * the first sample, and the tables of a command's first children. So walkers that may be needed are
+ * loaded a little later, between two rounds of the loop, one at a time. A walker that cannot be
+ * loaded is reported when a process needs it. While a launcher is followed, walkers are loaded in
+ * rounds in which nothing happened: the program that the launcher executes is held, and names its
+ * walker. */
 #define AHEAD_AFTER_NS 200000000ULL
 
 static int load_ahead(struct session *session, struct err *err)

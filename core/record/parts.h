@@ -3,15 +3,15 @@
 #define BRAID_RECORD_PARTS_H
 
 /* A session is made of parts. Each part is a struct below, owned by one file: only that file
- * changes its members, others may read them. A part has functions for the four moments of a
- * session, and session.c and loop.c hold these functions in tables, in the order in which they run:
+ * changes its members, others may read them. A part has functions for the four phases of a
+ * session. session.c and loop.c have these functions in tables, in the order in which they run:
  *
  *   open    session.c  parts[]        once; on failure every part is closed, the last one first
  *   round   loop.c     on_round[]     at least every 100 ms: feeds are emptied, then followed up
  *   tick    loop.c     on_tick[]      once a second: names, counters, commit, rotation, limits
  *   finish  session.c  session__finish()   sampling stops, the rest is recorded, the file closed
  *
- *   file           part                what it does
+ *   file           part                task
  *   session.c      code                opens, finishes, closes
  *   loop.c         loop                polls; rounds and ticks; decides when it is over
  *   targets.c      targets             which processes are recorded
@@ -299,7 +299,7 @@ void session__counters(const struct session *session, uint64_t ret_counters[COUN
  * of finished recordings. The next recording counts from there. */
 void session__end_part(struct session *session);
 
-/* Writes the kinds of frames, and the facts that are known at a recording's start. */
+/* Writes the kinds of frames, and the facts that exist at a recording's start. */
 int session__write_head(struct session *session, struct err *err);
 
 /* Makes the recording, in the directory if there is one. */

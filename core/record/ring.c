@@ -69,7 +69,7 @@ void session__take_mmaps(void *ctx)
 	mmap_events__consume(session->mappings.events);
 }
 
-/* Consumes events of mappings. An event that covers known mappings is applied before the samples
+/* Consumes events of mappings. An event that covers existing mappings is applied before the samples
  * that were taken after it. */
 static void consume_mmaps(struct session *session)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* System calls and waits for locks that do not end within the recording. User space samples their
  * threads while the kernel half is still attached. A sample counts if the call is still in progress
- * when its entry is removed from the kernel half's map; otherwise the kernel half samples the call
+ * when its entry is removed from the kernel half's map. Otherwise the kernel half samples the call
  * at its end. A call has only one entry, so the thread was in the call all the time in between. */
 #include "core/record/parts.h"
 
@@ -208,7 +208,7 @@ static uint64_t since(const struct call_rec *rec, int kind)
 				       : rec->syscall_ns;
 }
 
-/* Keeps records of names even if the sample is dropped, since each name is sent only once. */
+/* Routes records of names even if the sample is dropped, since each name is sent only once. */
 static void keep(struct calls *calls, struct call *call)
 {
 	const struct call_rec *rec = find(calls->recs, calls->n_recs, call->tid);

@@ -56,10 +56,10 @@ void anchors__outwards(struct runtime_pair *pairs, size_t n, const struct runtim
  * part, as anchors__match places frames. */
 void anchors__inwards(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives);
 
-/* Moves addresses from the outermost part of a loop to its innermost part, for runtimes whose loops
+/* Moves addresses from the outermost part of a loop to its innermost part. For runtimes whose loops
  * consist of parts that call each other, so that no part remains as a frame. The native frame
- * inside is a part if it is code of a loop, and with `called` in any case; but not if it runs
- * frames itself. */
+ * inside is a part if it is code of a loop, or if `called` is set. Native frames that run
+ * frames themselves are excluded. */
 void anchors__inside(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives,
 		     bool called);
 

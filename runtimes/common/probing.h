@@ -56,8 +56,9 @@ int probing__attach(struct probing *probing, const struct runtime_target *target
 void probing__detach(struct probing *probing, uint32_t pid); /* idempotent */
 void probing__detach_all(struct probing *probing);	     /* from all processes, in one call */
 
-/* Sets the time (CLOCK_MONOTONIC) since which probes see all calls of the process's new threads; 1:
- * of all threads. Without it, the kernel half treats the outer part of each stack as missing. */
+/* Sets the time (CLOCK_MONOTONIC) since which probes see all calls of the process's new threads. A
+ * time of 1 includes the threads that exist. Without it, the kernel half treats the outer part of
+ * each stack as missing. */
 void probing__seen_since(struct probing *probing, uint32_t pid, uint64_t since_ns);
 
 /* The value of a variable of the environment that the process was started with, for the caller to

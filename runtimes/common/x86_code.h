@@ -27,8 +27,8 @@ int x86_stub__read(const struct elf_file *file, const char *name, struct x86_stu
 /* Are the `n` bytes there at byte `i`? */
 bool x86_stub__has(const struct x86_stub *stub, size_t i, const char *bytes, size_t n);
 
-/* Return the 32 bits at byte `i`, which must be in the stub; and the address at that distance from
- * the next instruction, if the 32 bits end this one. */
+/* x86_stub__value() returns the 32 bits at byte `i`, which must be in the stub. __relative()
+ * returns the address at that distance from the next instruction, if the 32 bits end this one. */
 uint32_t x86_stub__value(const struct x86_stub *stub, size_t i);
 uint64_t x86_stub__relative(const struct x86_stub *stub, size_t i);
 
@@ -51,8 +51,8 @@ struct x86_tls {
 
 /* Finds the variable in a process's threads: at `*ret_at` from the fs base, or in the block of
  * module
- * `*ret_module` if that is not 0. `bias`: of the file in the process. Returns 0, or -EAGAIN if the
- * dynamic linker has not set the variable up yet. */
+ * `*ret_module` if that is not 0. `bias` is that of the file in the process. Returns 0, or -EAGAIN
+ * if the dynamic linker has not set the variable up yet. */
 int x86_tls__locate(const struct x86_tls *tls, uint32_t pid, uint64_t bias, uint32_t *ret_module,
 		    uint64_t *ret_at);
 

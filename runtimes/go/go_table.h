@@ -27,7 +27,7 @@ struct go_table {
 };
 
 /* Reads @n words at @offset of the runtime's description of the program (struct moduledata of
- * src/runtime/symtab.go), which begins with pointers to the table and to its names. Words that the
+ * src/runtime/symtab.go). Its first words point to the table and to the names. Words that the
  * file lacks are 0. Returns false if the file has no such description. */
 bool go_table__module_words(const struct elf_file *file, const struct go_table *table,
 			    size_t offset, uint64_t *ret, size_t n);

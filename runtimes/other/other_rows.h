@@ -11,13 +11,12 @@
 
 struct other_row {
 	const char *name;  /* as shown: "Erlang (BEAM)" */
-	const char *shown; /* which frames are shown and which are not */
-	const char *map;   /* how to make the runtime write a map; NULL: unknown */
+	const char *shown; /* shown and missing frames, in words */
+	const char *map;   /* option that makes the runtime write a map; NULL: unknown */
 	/* Texts in the arguments or the environment of a process that writes a map. */
 	const char *given[OTHER_GIVEN_MAX];
 	const char *missing; /* frames that are missing with a map; NULL: none */
-	/* How its compiler keeps frame pointers (runtime_verdict). 0: it does not, or does not
-	 * always. */
+	/* Use of frame pointers by its compiler (runtime_verdict). 0: none, or not always. */
 	unsigned int keeps;
 	uint64_t made_bytes;
 	const char *source; /* source of the rule, of the option and of the form of the names */

@@ -291,7 +291,7 @@ static int python__open(struct bpf_object *probes, struct runtime_session **ret,
 /* --- instance --- */
 
 /* Returns -EAGAIN if there is no thread key. While a program is loaded, the last page of its data
- * has bytes of the file behind the data, until the kernel or the dynamic linker clears them. */
+ * has bytes of the file behind the data. The kernel or the dynamic linker clears them. */
 static int check_key(uint32_t pid, const struct python_proc_rec *rec)
 {
 	uint32_t tss[2]; /* is_initialized, key; 3.6: key, something else */

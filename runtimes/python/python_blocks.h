@@ -43,8 +43,9 @@ const char *python_blocks__name(const struct python_blocks *blocks,
 				const struct python_block *block);
 
 /* Returns the qualified name of the block of this name that starts at `line` (the line of its first
- * decorator, if any), or else of the innermost one that includes `line`. The result lies within
- * `buf`. Returns NULL if there is none, or several with different qualified names, or no space. */
+ * decorator, if any). If there is none, the innermost block that includes `line` is taken. The
+ * result lies within `buf`. Returns NULL if no block is found, or several with different qualified
+ * names, or if `buf` is too small. */
 const char *python_blocks__qualname(const struct python_blocks *blocks, const char *name,
 				    uint32_t line, char *buf, size_t size);
 

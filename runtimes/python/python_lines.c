@@ -4,10 +4,10 @@
 #define RANGE_BYTES 2 /* an entry of the formats before 3.11 */
 #define RANGE_NONE  (-128)
 
-/* PYTHON_LINES_LOCATIONS: one entry per range of code units. Its first byte, the only one with
- * ENTRY_START set, holds the kind in bits 3-6 and the range's length in units, less one, in bits
- * 0-2. The line is a difference to that of the entry before. The rest (columns, end line) is
- * skipped. */
+/* PYTHON_LINES_LOCATIONS: one entry per range of code units. Only its first byte has
+ * ENTRY_START set. That byte has the kind in bits 3-6, and the range's length in units, less one,
+ * in bits 0-2. The line is a difference to that of the entry before. The rest (columns, end line)
+ * is skipped. */
 #define ENTRY_START 0x80
 #define UNIT_BYTES  2
 

@@ -53,7 +53,7 @@ enum kind { KIND_NONE, KIND_LOCK, KIND_RLOCK };
 struct hold {
 	uint64_t key;	  /* address of its semaphore or mutex, by which waiters find it */
 	uint64_t lock;	  /* object */
-	uint64_t fs_base; /* of the holding thread */
+	uint64_t fs_base; /* fs base of the holding thread */
 };
 
 struct search {

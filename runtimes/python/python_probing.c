@@ -86,7 +86,7 @@ static int add_usdt(const struct python_probing *probing, const struct site_fram
 	return site_frames__own(frames, from->pc_vaddr, !in_loop, &site->rec, err);
 }
 
-/* Sets both ends of the pair in `known`. Returns 0, or -ENOENT if the file lacks them. */
+/* Sets both ends of the pair in probing->known. Returns 0, or -ENOENT if the file lacks them. */
 static int find_usdt(struct python_probing *probing, const struct elf_file *file, struct err *err)
 {
 	struct site_frames frames = {};

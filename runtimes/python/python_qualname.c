@@ -19,7 +19,7 @@
 
 #define SOURCE_BYTES_MAX   (8 * 1024 * 1024)
 #define QUALNAME_BYTES_MAX 1024
-#define ARGUMENTS_BYTES	   (64 * 1024) /* of the command line that are searched for a script */
+#define ARGUMENTS_BYTES	   (64 * 1024) /* bytes of the command line that are searched for a script */
 /* With more bytes than this in memory, all sources are dropped, and read again when needed. */
 #define CACHE_BYTES_MAX	   (64 * 1024 * 1024)
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A task of asyncio has a coroutine, whose frame lies in the coroutine object. The awaited object
- * is on top of the frame's value stack: another coroutine, and so on, until an object that is none,
- * such as a future. Frames of waiting coroutines are not linked to each other. The walker gets a
- * memory in which they are linked, and in which a thread runs the innermost one.
+ * is on top of the frame's value stack: another coroutine, and so on, until another
+ * object, such as a future. Frames of waiting coroutines are not linked to each other. The walker
+ * gets a memory in which they are linked, and in which a thread runs the innermost one.
  *
  * asyncio has its tasks in a set of weak references in the module asyncio.tasks. From 3.14 on the
  * set has only tasks whose class is written in Python. Other tasks are in lists of the threads that
