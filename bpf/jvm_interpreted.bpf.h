@@ -225,6 +225,25 @@ static __always_inline int pc__is_returned_to(struct unwind_state *u,
 	return pc__is_jvm(proc, pc) && (jvm__is_entry(proc, pc) || code__follows_call(u, pc));
 }
 
+/* The first instructions after a return to the interpreter. They restore the stack pointer from
+ * the frame, and then r13, which until then is the callee's (generate_return_entry_for). */
+#define CODE5(code)	((code)&0xffffffffffULL)
+#define CODE_LOAD_RSP	0xf0658b48U	/* mov rsp, [rbp - 16] */
+#define CODE_LOAD_RCX	0x48f04d8b48ULL /* mov rcx, [rbp - 16], of JDK 20 and later; ... */
+#define CODE_LEA_RSP	0xcd648d48U	/* ... lea rsp, [rbp + 8 * rcx] */
+#define CODE_CLEAR_LAST 0xf045c748U	/* mov qword [rbp - 16], 0 */
+#define CODE_LOAD_R13	0x6d8b4c	/* mov r13, [rbp + ib] */
+
+/* Returns true if a callee has just returned to the interpreter, whose frame is at rbp. @code is
+ * at the pc. */
+static __always_inline int interpreted__is_returned_to(const struct unwind_state *u, __u64 code)
+{
+	return u->leaf && !u->rbp_lost &&
+	       (CODE4(code) == CODE_LOAD_RSP || CODE5(code) == CODE_LOAD_RCX ||
+		CODE4(code) == CODE_LEA_RSP || CODE4(code) == CODE_CLEAR_LAST ||
+		CODE3(code) == CODE_LOAD_R13);
+}
+
 /* The last instructions of an interpreted method: the return address goes to r13, the caller's
  * stack pointer from rbx to rsp, and a jump follows. JDK 20 to 24 have a check before the jump
  * (InterpreterMacroAssembler::remove_activation). Elsewhere r13 is not an address of code, but a
@@ -268,7 +287,7 @@ static __always_inline int interpreted__is_left(struct unwind_state *u,
 	int is_end, reg;
 
 	if ((!u->leaf && u->n > 1) || !end__is_possible(u, proc) ||
-	    jvm__read(code, sizeof(code), u->pc - 8))
+	    jvm__read(code, sizeof(code), u->pc - 8) || interpreted__is_returned_to(u, code[1]))
 		return 0;
 	end = CODE3(code[1]) == CODE_CLEAR_FLAG && !(code[1] >> 56) ? code[2] : code[1];
 	is_end = u->leaf && (end & 0xffff) == CODE_POP_R13 && CODE3(end >> 16) == CODE_RSP_RBX;
@@ -301,7 +320,6 @@ static __always_inline int interpreted__is_left(struct unwind_state *u,
 
 /* The instructions between `pop rax` and `push rax` of an entry (generate_normal_entry), which put
  * the method's variables on the stack. */
-#define CODE5(code)	   ((code)&0xffffffffffULL)
 #define CODE_POPPED_LEA	   0xf8cc748d4cULL	 /* lea r14, [rsp + 8 * rcx - 8] */
 #define CODE_POPPED_TEST   0x8e0fd285U		 /* test edx, edx; jle */
 #define CODE_POPPED_TESTED 0xd285f8cc748d4cULL	 /* these two, without the jump */
@@ -310,12 +328,9 @@ static __always_inline int interpreted__is_left(struct unwind_state *u,
 #define CODE_POPPED_JG	   0x50f77f		 /* jg; push rax */
 #define CODE_POPPED_PUSH   0xec8b485550ULL	 /* push rax; push rbp; mov rbp, rsp */
 
-static __always_inline int entry__has_popped(__u64 pc)
+/* @code begins 8 bytes before the pc. */
+static __always_inline int entry__has_popped(const __u64 code[2])
 {
-	__u64 code[2];
-
-	if (jvm__read(code, sizeof(code), pc - 8))
-		return 0;
 	if (code[0] >> 24 == CODE_POPPED_LEA)
 		return CODE4(code[1]) == CODE_POPPED_TEST;
 	if (code[0] >> 8 == CODE_POPPED_TESTED)
@@ -332,11 +347,15 @@ static __always_inline int entry__has_popped(__u64 pc)
 static __always_inline int interpreted__is_called(struct unwind_state *u,
 						  const struct jvm_proc_rec *proc)
 {
-	__u64 pc = u->regs[UNWIND_REG_RAX], sender = u->regs[UNWIND_REG_R13];
+	__u64 pc = u->regs[UNWIND_REG_RAX], sender = u->regs[UNWIND_REG_R13], code[2];
 
 	if (!u->leaf || sender & 7 || sender - u->sp > INTERPRETED_MOVED_MAX)
 		return 0; /* the bytecodes' address is in r13 */
-	if (entry__has_popped(u->pc))
+	if (jvm__read(code, sizeof(code), u->pc - 8))
+		code[0] = code[1] = 0;
+	if (interpreted__is_returned_to(u, code[1]))
+		return 0; /* r13 is still the callee's */
+	if (entry__has_popped(code))
 		return jvm__is_popped(u, proc, pc, sender) ? JVM_AGAIN : 0;
 	if (returns_to_jvm(u, proc, u->sp) && !jvm__is_entry(proc, u->value) &&
 	    code__follows_call(u, u->value)) {
@@ -347,26 +366,6 @@ static __always_inline int interpreted__is_called(struct unwind_state *u,
 	if (!pc__is_jvm(proc, pc) || jvm__is_entry(proc, pc) || !code__follows_call(u, pc))
 		return 0;
 	return jvm__is_popped(u, proc, pc, sender) ? JVM_AGAIN : 0;
-}
-
-/* The first instructions after a return to the interpreter. They restore the stack pointer from
- * the frame, and then r13, which until then is the callee's (generate_return_entry_for). */
-#define CODE_LOAD_RSP	0xf0658b48U	/* mov rsp, [rbp - 16] */
-#define CODE_LOAD_RCX	0x48f04d8b48ULL /* mov rcx, [rbp - 16], of JDK 20 and later; ... */
-#define CODE_LEA_RSP	0xcd648d48U	/* ... lea rsp, [rbp + 8 * rcx] */
-#define CODE_CLEAR_LAST 0xf045c748U	/* mov qword [rbp - 16], 0 */
-#define CODE_LOAD_R13	0x6d8b4c	/* mov r13, [rbp + ib] */
-
-/* Returns true if a callee has just returned to the interpreter, whose frame is at rbp. */
-static __always_inline int interpreted__is_returned_to(const struct unwind_state *u)
-{
-	__u64 code;
-
-	if (!u->leaf || u->rbp_lost || jvm__read(&code, sizeof(code), u->pc))
-		return 0;
-	return CODE4(code) == CODE_LOAD_RSP || (code & 0xffffffffffULL) == CODE_LOAD_RCX ||
-	       CODE4(code) == CODE_LEA_RSP || CODE4(code) == CODE_CLEAR_LAST ||
-	       CODE3(code) == CODE_LOAD_R13;
 }
 
 /* As blob__rule, for the interpreter's code. */
@@ -382,13 +381,11 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	ret->blob = 0;
 	ret->code = proc->interpreter_start;
 	ret->at = u->pc - ret->code;
-	if (!interpreted__is_returned_to(u)) {
-		known = interpreted__is_left(u, proc);
-		if (!known)
-			known = interpreted__is_called(u, proc);
-		if (known)
-			return known;
-	}
+	known = interpreted__is_left(u, proc);
+	if (!known)
+		known = interpreted__is_called(u, proc);
+	if (known)
+		return known;
 	if (u->rbp_lost || u->rbp < u->sp || u->rbp - u->sp > JVM_FRAME_BYTES_MAX || u->rbp & 7 ||
 	    interpreted__read(u, words) || !interpreted__is_made(u, proc, words, &bcp)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
