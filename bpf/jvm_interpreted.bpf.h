@@ -340,10 +340,10 @@ static __always_inline int entry__has_popped(const __u64 code[2])
 	       CODE5(code[1]) == CODE_POPPED_PUSH;
 }
 
-/* Sets the rule for an entry that compiled code has called. It has no frame yet, so that rbp may
- * be that of an interpreted frame further out. The return address is on top of the stack, or
- * popped to rax, to be pushed after the method's variables. Returns 1 if there is a rule,
- * JVM_AGAIN, or 0 for neither. */
+/* Sets the unwind rule for a pc in the entry code of an interpreted method that compiled code has
+ * called. The method has no frame yet, so rbp may be that of an interpreted frame further out. The
+ * return address is on top of the stack, or popped to rax, to be pushed after the method's
+ * variables. Returns 1 if there is a rule, JVM_AGAIN, or 0 for neither. */
 static __always_inline int interpreted__is_called(struct unwind_state *u,
 						  const struct jvm_proc_rec *proc)
 {

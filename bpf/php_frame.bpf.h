@@ -16,7 +16,8 @@
 #define DELEGATES_MAX 16
 
 /* A cached function. Another function may soon take the memory of one written in PHP (closures,
- * included files). The entry is valid if the frame is in its operations. Functions written in C
+ * included files). An entry is valid only if the frame's current
+ * opline lies in the entry's range of operations. Functions written in C
  * stay in place, except copies made for a call, which are not cached. */
 struct php_slot {
 	__u64 function;	   /* address: zend_function */

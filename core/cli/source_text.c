@@ -77,7 +77,8 @@ static int find_row(struct files *files, const struct profile *profile, uint32_t
 	return 0;
 }
 
-/* Adds the lines and own weights of a profile's files. Returns 0 or -ENOMEM. */
+/* Adds to @files, for each source file of the profile, the range of lines with samples and the self
+ * weight. Returns 0 or -ENOMEM. */
 static int add_wanted(struct files *files, const struct profile *profile)
 {
 	uint32_t *ids = calloc(strtab__count(profile->strings) + 1, sizeof(*ids));

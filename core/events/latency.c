@@ -9,9 +9,9 @@
 #include "core/events/duration.h"
 
 /* A:latency:B[:MIN], the time from A to the next B in the same thread, in ns, with the stack of B.
- * The thread stores the start (bpf/interval.bpf.h). The last of several A before one B counts, and
- * a B without an A is counted separately. A function's entry and its own return belong to the same
- * call (bpf/frames.bpf.h), also in recursion and after exceptions. */
+ * The time of A is stored per thread until B (bpf/interval.bpf.h). The last of several A before one
+ * B counts, and a B without an A is counted separately. A function's entry and its own return
+ * belong to the same call (bpf/frames.bpf.h), also in recursion and after exceptions. */
 
 struct ends {
 	struct event_spec list[2]; /* A and B */

@@ -243,8 +243,9 @@ static bool helper_is_idle(void)
 	return state && state[1] && strchr("RTt", state[2]);
 }
 
-/* Waits for an answer. Returns 0, -EINTR or -ETIMEDOUT. Moves *@whole_ns by the time that does not
- * count. A requested stop (core/base/stop.h) ends the wait within SIGNAL_WAIT_MS. */
+/* Waits for an answer. Returns 0, -EINTR or -ETIMEDOUT. Extends the deadline *@whole_ns by the time
+ * in which the helper only waited for a CPU or for SIGCONT. A requested stop (core/base/stop.h)
+ * ends the wait within SIGNAL_WAIT_MS. */
 static int wait_answer(uint64_t *whole_ns)
 {
 	struct pollfd polled = { .fd = helper.fd, .events = POLLIN };

@@ -273,7 +273,7 @@ static bool is_label_table(const struct search *search, uint64_t table)
 
 /* Follows a jump by a table of labels. Interpreters jump with it from the code of one instruction
  * to the code of the next. A byte of the program is the index, so there are 256 labels. A jump
- * after the release of the frame is a call at the end of the function instead. Returns 0, 1 if it
+ * after the epilogue is a tail call instead. Returns 0, 1 if it
  * is another kind of jump, or a negative errno. */
 static int take_labels(struct search *search, const struct part *part, size_t at)
 {

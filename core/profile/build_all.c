@@ -14,7 +14,8 @@ static int build_other(const struct recorded *recorded, const char *what,
 
 	of.event = recorded__text(recorded, recorded->events.rows[event].name);
 	code = build__profile(recorded, what, &of, &others[*n], NULL, err);
-	if (code == -EINVAL) /* without a property that the filter selects by, such as an age */
+	if (code ==
+	    -EINVAL) /* this event's samples lack a property of the filter, such as an age */
 		return 0;
 	if (!code && others[*n]->total)
 		++*n;

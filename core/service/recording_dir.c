@@ -111,8 +111,8 @@ static bool is_about_the_file(const struct recording_dir *dir)
 	       dir->stats.bytes_now >= limit.rlim_cur / 2;
 }
 
-/* Makes space after -ENOSPC. Returns 0 if there may be space now, else -ENOSPC, which leaves the
- * former message. */
+/* Makes space after -ENOSPC. Returns 0 if there may be space now, else -ENOSPC. The
+ * caller's message of the failed write is then still valid. */
 static int make_room(struct recording_dir *dir)
 {
 	char text[RECORDING_NAME_BYTES];

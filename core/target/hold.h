@@ -22,8 +22,8 @@
  *   FORKED     a fork of a followed process           hold__follow
  *   OVER       hold__release, end of the process      -
  *
- * If this process dies, the kernel detaches the other, which runs on. Signals are forwarded, and a
- * stopped job stays stopped (PTRACE_LISTEN). All functions must be called by one thread, the
+ * If the tracer dies, the kernel detaches the traced process, which runs on. Signals are forwarded,
+ * and a stopped job stays stopped (PTRACE_LISTEN). All functions must be called by one thread, the
  * tracer. */
 
 enum hold_state {

@@ -165,7 +165,8 @@ struct walk {
 	int n;
 };
 
-/* Without @placed file and line are unknown: they are those of a function that is not shown. */
+/* Unless @placed, leaves file and line unset: the table's values for @vaddr belong to an inlined
+ * function whose name is unreadable. */
 static void add(struct walk *walk, const char *name, uint64_t vaddr, bool placed)
 {
 	const struct go_function *function = walk->function;

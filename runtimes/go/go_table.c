@@ -31,8 +31,8 @@ static const uint32_t magics[GO_LAYOUTS_N] = {
 #define MODULE_MIN_PC 160
 #define MODULE_TEXT   176
 
-/* struct _func of src/runtime/runtime2.go: offsets of its fields from Go 1.18 on, where its entry
- * has four bytes; those before have eight. */
+/* Offsets of the fields of struct _func (src/runtime/runtime2.go) from Go 1.18 on, where the field
+ * `entry` has 4 bytes. Earlier versions have 8 bytes there. */
 enum {
 	FUNCTION_NAME = 4,
 	FUNCTION_SP = 16,

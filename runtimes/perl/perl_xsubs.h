@@ -10,7 +10,7 @@
  * process has them: most extensions are stripped, and their functions are static anyway. */
 struct perl_xsubs;
 
-/* Location of a process's symbol table. */
+/* Location of Perl's own symbol table (PL_defstash) in a process; no ELF symbol table. */
 struct perl_stashes {
 	uint64_t at;	     /* address of a pointer: to the interpreter, or to the symbol table */
 	uint16_t defstash;   /* offset in the interpreter */

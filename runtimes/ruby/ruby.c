@@ -292,8 +292,8 @@ static int ruby__on_code(struct runtime_session *session, const struct rec_code 
 }
 
 /* Pairs control frames with native frames. Control frames do not refer to their native frames,
- * but those that end a loop are marked. Methods in C are frames of their functions. Probes
- * report addresses. The address of a loop may be the start of its part. */
+ * but those that end a loop are marked. A method in C is paired with the native frame of its C
+ * function. Probes report addresses. The address of a loop may be the start of its part. */
 static size_t ruby__anchors(struct runtime_session *session, const struct runtime_sample *sample,
 			    struct runtime_pair *pairs, size_t n)
 {
