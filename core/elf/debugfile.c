@@ -112,7 +112,8 @@ static bool belongs(const struct elf_file *file, const struct elf_file *debug,
 
 /* Returns true if the owner of @found is root or the owner of @file. All processes with an image
  * share it, and some of them may see debug files that other users created. If a user may serve the
- * file system of @found, its owner is meaningful only for files of the same file system. */
+ * file system of @found, its owner is meaningful only if @file comes from such a file system, too.
+ * A memory image has no owner: any file is trusted that no user may serve. */
 static bool is_trusted(const struct elf_file *file, const struct target_file *found)
 {
 	struct stat st;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* libdebuginfod runs in a helper process. A request may take as long as a server likes, and
- * libdebuginfod uses the network. The helper therefore has no data and no descriptors of braid's.
+ * libdebuginfod uses the network. The helper therefore has none of braid's descriptors and shared
+ * mappings.
  * An answer is a descriptor of the file in the cache of libdebuginfod. */
 #include "core/fetch/debuginfod.h"
 

@@ -9,8 +9,8 @@
 /* Debug files by build-id from the servers that the user names in DEBUGINFOD_URLS. braid uses
  * libdebuginfod, if it is installed, with its own cache and settings
  * (debuginfod_find_debuginfo(3)). libdebuginfod runs in a helper process, which ends when it takes
- * too long. All requests of a run together have 30 seconds. After a timeout no further request is
- * sent. */
+ * too long. All requests of a run together have 30 seconds. After a timeout, or a failure of the
+ * servers or the cache, no further request is sent. */
 
 struct debuginfod_wait {	      /* limit of the wait for one debug file */
 	bool (*cancelled)(void *ctx); /* NULL: wait until the 30 seconds are over */

@@ -24,9 +24,10 @@ struct code_ranges {
 	struct code_range *described; /* owned; functions with a frame description, by start */
 	size_t n_described;
 	bool later; /* the code is too large to be read at once */
-	bool named; /* code of a file without call frame information, or of a library linked into a
-		       static program, where symbols and tables of jumps help; false: code between
-		       described functions, where only its own bytes prove rules */
+	bool named; /* all code of a file without call frame information (up to 2 MiB), or functions
+		       of a static program that have symbols and no description. Symbols and tables
+		       of jumps help there; false: other code, whose own bytes must prove the rules
+		     */
 };
 
 /* Returns true if the file has so little call frame information that it describes only the PLT. */

@@ -17,7 +17,9 @@
  * object is offered after all objects that it refers to, so that a sink can check references and
  * need not wait. A sink copies the texts that it receives. */
 
-/* An event. The first event is shown unless the user chooses another. */
+/* An event. Unless the user chooses another, `cpu` is shown, or the first event if there
+ * is none.
+ */
 struct sink_event {
 	const char *name; /* name as on the command line: "cpu" */
 	const char *unit; /* unit of values: SINK_UNIT_* */

@@ -50,8 +50,8 @@ bool pace__tick(struct pace *pace, double own_percent);
 
 /* --- probes --- */
 
-/* Reads the number and the duration of a program's runs since the kernel's statistics were switched
- * on. Sets both to 0 on failure. */
+/* Reads the number and the duration of all runs of a program while the kernel's statistics were on.
+ * Sets both to 0 on failure. */
 void program_stats__read(int program_fd, uint64_t *ret_runs, uint64_t *ret_ns);
 
 struct governor;

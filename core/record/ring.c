@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The order in which records of the kernel half are consumed. A sample belongs to the mappings of
  * its time. The end of a mapping is stored with its time (core/target/mapping_times.h), so events
- * of mappings are consumed before each sample that follows them. New mappings are read when the
- * ring is empty; a session that is behind reads none. Each call is short: a target that samples
- * faster than braid records must not delay the session's clock, limits and signals. */
+ * of mappings are consumed before each sample that follows them. New mappings are read when
+ * the ring is consumed up to the start of the call; a session that is behind reads none. Each call
+ * is short: a target that samples faster than braid records must not delay the session's clock,
+ * limits and signals. */
 #include "core/record/parts.h"
 
 #include <bpf/libbpf.h>

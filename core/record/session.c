@@ -468,7 +468,7 @@ static int record_last_rests(struct session *session, struct err *err)
 	return session__record_rests(session, session->end_ns, true, err);
 }
 
-/* Records samples that need an empty ring. */
+/* Records data that are complete only when the ring is empty: pending samples, and names. */
 static int record_last(struct session *session, struct err *err)
 {
 	static int (*const steps[])(struct session * session, struct err * err) = {

@@ -208,7 +208,8 @@ static uint64_t since(const struct call_rec *rec, int kind)
 				       : rec->syscall_ns;
 }
 
-/* Routes records of names even if the sample is dropped, since each name is sent only once. */
+/* Appends the call's records to those of the session. Without an entry in the map, drops the sample
+ * but not the records of names, since each name is sent only once. */
 static void keep(struct calls *calls, struct call *call)
 {
 	const struct call_rec *rec = find(calls->recs, calls->n_recs, call->tid);

@@ -7,10 +7,10 @@
 /* Images that are read from a process's memory, as their files are unreadable
  * (core/elf/elf_memory.h).
  *
- * The ELF header is where the file is mapped from its start. A program that has unpacked itself has
- * three candidates. They are the page of the program headers (by the kernel), the start of memory
- * with code, and the start of the mapping directly below. Processes of one user share an image if
- * their memory is the same. */
+ * The ELF header is where the file is mapped from its start. Memory without such a mapping, as of a
+ * program that has unpacked itself, has three candidates. They are the page of the program headers
+ * (by the kernel), the start of memory with code, and the start of the mapping directly below.
+ * Processes of one user share an image if their memory is the same. */
 
 /* Finds the image that has its code in @mapping, an executable one of @mappings. @uid is the user
  * of the process, @account its account. Returns 0, -ENOENT, or -ENOMEM. */

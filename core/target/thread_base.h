@@ -18,7 +18,7 @@ int thread_bases__new(uint32_t pid, const struct memory *memory, struct thread_b
 void thread_bases__free(struct thread_bases *bases); /* NULL is fine */
 
 /* Returns the fs base of the thread @inner_tid (its id in its own PID namespace), or 0. @sp is its
- * stack pointer; 0: unknown, then the memory above its stack is not searched. */
+ * stack pointer; 0: unknown, then the memory above the stack pointer is not searched. */
 uint64_t thread_bases__find(struct thread_bases *bases, uint32_t inner_tid, uint64_t sp);
 
 /* Returns true if the process can write all of these bytes, according to its private mappings. */
