@@ -180,8 +180,8 @@ static void format_row(const struct runtime_image *image, char *buf, size_t size
 	snprintf(buf, size, "CPython 3.%u", image->version.minor);
 }
 
-/* Returns the reason why an untested version of CPython does not have the layout of the row that it
- * got, or NULL if no difference was found. */
+/* Returns the reason why an untested version of CPython does not have the layout of its row. NULL:
+ * no difference was found. */
 static const char *differs(const struct runtime_image *image, char *buf, size_t size)
 {
 	const char *part = python_fit__offsets(&image->version);
