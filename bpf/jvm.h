@@ -20,8 +20,8 @@ struct jvm_heap {
 	__u32 pad;
 };
 
-/* Offsets in bytes, from the start of a CodeBlob (or nmethod, which is one), except for the last
- * three. */
+/* Offsets in bytes, from the start of a CodeBlob (or nmethod, which is one). Exceptions are the
+ * last four members, and the two with `_is_` in their names. */
 struct jvm_offsets {
 	__u16 blob_name;	   /* char * */
 	__u16 blob_frame_size;	   /* i32, words */

@@ -55,15 +55,15 @@ struct adapter_scan {
 	int failed;
 };
 
-/* Returns true if these bytes end with an instruction that reserves space on the stack. Without
- * arguments there is no such instruction, but `pop rax`. */
+/* Returns true if these bytes end with an instruction that reserves or aligns space on the stack.
+ * Without arguments there is no such instruction, and the bytes end with `pop rax`. */
 static __always_inline int room__ends(__u64 before)
 {
 	return CODE3(before >> 32) == ADAPTER_SUB_8 || CODE3(before >> 8) == ADAPTER_SUB_32 ||
 	       before >> 32 == ADAPTER_ALIGN || before >> 56 == ADAPTER_POP_RAX;
 }
 
-/* Returns true if these bytes begin with such an instruction. */
+/* Returns true if these bytes begin with such an instruction or, without arguments, `push rax`. */
 static __always_inline int room__begins(__u64 at)
 {
 	return CODE3(at) == ADAPTER_SUB_8 || CODE3(at) == ADAPTER_SUB_32 ||
@@ -119,7 +119,7 @@ static long adapter__scan(__u32 index __attribute__((unused)), void *ctx)
 
 /* Sets the rule for a return address at @address, outside of all that the blob has put on the
  * stack. The caller's stack pointer is @sender, unless that is 0. Returns 1, or 0 if @address
- * has no return address. */
+ * has no return address, or @sender is not plausible. */
 static __always_inline int sender__rule(struct unwind_state *u, const struct jvm_proc_rec *proc,
 					__u64 address, __u64 sender)
 {

@@ -11,26 +11,30 @@
  * made, after it is removed, with words pushed on top, or in a stub without any frame size. A wrong
  * rule finds another return address of Java code on the stack, and the result seems plausible.
  *
- * Principle. A step counts as proven only if the word at the return address follows a call
- * instruction, and that call leads to the blob (word__called: CALLED_PROVEN). CALLED_MAYBE is a
- * call by a register, or one that leads elsewhere, such as to a stub that then jumped. Steps with
- * no better proof are EVIDENCE_INFERRED. If nothing fits, there is no rule, and the stack is cut
- * under a counter.
+ * Principle. If the size of the blob and the instructions at the pc determine a place, a return
+ * address of the JVM's code there is enough. A step to any other place usually counts as proven
+ * only if a call before the return address leads to the blob (word__called: CALLED_PROVEN).
+ * CALLED_MAYBE is a call by a register, or one that leads elsewhere, such as to a stub that then
+ * jumped. Steps with no better proof are EVIDENCE_INFERRED. Without a rule from here, the unwinder
+ * tries the rules for arbitrary code (unwind__without_rule).
  *
  * The kinds of code, and where their rules come from:
  *
- *   interpreter      interpreted__rule (jvm_interpreted.bpf.h): frame pointer, or the sender's sp
- *   compiled method  compiled__rule: the pc decides between FRAME_NONE, FRAME_PUSHED, FRAME_UNSAVED
- *                    and FRAME_WHOLE by the instructions around it (jvm_places.bpf.h), then
+ *   interpreter      interpreted__rule (jvm_interpreted.bpf.h): frame pointer; without a frame,
+ *                    the return address at rsp or popped to a register
+ *   compiled method  compiled__rule: the instructions around the pc decide between FRAME_NONE,
+ *                    FRAME_WHOLE and the other states (jvm_places.bpf.h), then
  *                    compiled__check tries the places to which C1 and C2 may deviate
  *   blob with size   as a compiled method; blob__prefer_rbp while it saves registers
  *   stub             no size. Outer frames: frame pointer. Innermost frame: stub__interrupted
  *                    searches the return address whose call leads to this stub
- *   adapter          i2c and c2i move the stack pointer; the caller's is in r13 (adapter__rule)
+ *   named blob       innermost frame only: adapters, tables of calls, linkers of method handles and
+ *                    the stub that flushes instructions (named__rule, jvm_adapters.bpf.h).
+ *                    adapter__rule scans an adapter up to the pc
  *   call stub        the way from native code into Java: frame pointer
  *   return barrier   outermost frame on a virtual thread's mounted stack (barrier__rule)
  *
- * The *__rule functions return 1 if u->rule is set, and 0 if the pc is not in code of the JVM.
+ * any__rule returns 1 if u->rule is set, and 0 if the pc is not in code of the JVM.
  * JVM_NOTED: the frame is noted for the walker but has no rule. JVM_AGAIN: the frame was already
  * left (tail jump, popped frame). The registers now describe the caller, and the rule is searched
  * once more.
@@ -445,8 +449,8 @@ static __always_inline int exception__is_forwarded(__u64 pc)
 }
 
 /* Sets the rule for stubs, adapters and tables of calls, with a frame pointer, or without a
- * frame (yet). Returns 1 if there is a rule. Returns JVM_NOTED if the JVM's own code has not
- * called the stub, or no call is proven. */
+ * frame (yet). Returns 1 if there is a rule, and JVM_AGAIN if u->pc has changed. Returns JVM_NOTED
+ * if no return address is found. */
 static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *state,
 				      const struct jvm_proc_rec *proc, __u64 blob)
 {

@@ -158,8 +158,8 @@ static __always_inline void frame__next(struct php_state *state)
 
 /* Finds the executor_globals of the thread. Without thread safety there is one interpreter. Its
  * innermost zend_try has a variable on the stack of the thread that runs it. This is between the
- * stack pointer and, if it is not the first thread, the thread's own data. If there is no variable,
- * the first thread runs the interpreter. */
+ * stack pointer and, if it is not the first thread, the thread's own data. The first
+ * thread is assumed if there is no variable, or if the thread's registers are unavailable. */
 static __noinline int globals__find_single(struct php_state *state, const struct scratch *scratch)
 {
 	const struct php_proc_rec *proc = &state->proc;

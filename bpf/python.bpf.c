@@ -36,8 +36,8 @@
  * can end is incomplete: its counter (COUNT_WALK_READ, COUNT_WALK_CODE, COUNT_WALK_NO_STATE) says
  * why, and the section has no SECTION_COMPLETE.
  *
- * Bounds. All memory of the target is untrusted. A walk reads at most STEPS_MAX frames and
- * LIST_STEPS_MAX thread states, and addresses are never dereferenced but through read_user().
+ * Bounds. All memory of the target is untrusted. A walk reads at most STEPS_MAX frames and shims,
+ * and LIST_STEPS_MAX thread states, and addresses are never dereferenced but through read_user().
  *
  * Cost. Outer frames lie directly below inner ones in CPython's frame stacks. So frame__load()
  * reads a block that ends with the requested frame, and serves the next frames from the block. */

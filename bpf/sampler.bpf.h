@@ -45,7 +45,7 @@ static __noinline __attribute__((unused)) __u32 read_task_regs(struct scratch *s
 
 /* Returns 1 if the task executes another program by now, but still has the registers of the
  * previous program, whose memory no longer exists. User space may have overwritten the record of
- * on_exec with data on the previous program. The change of memory detects this. */
+ * on_exec with data on the previous program. A changed mm detects this, and the record is reset. */
 static __always_inline int is_between_programs(struct task_struct *task, struct proc_rec *proc,
 					       __u32 tgid, __u32 in_execve)
 {

@@ -20,15 +20,16 @@
  * functions without a return probe. An entry has an anchor, an address in the native frame that
  * runs the call, and a `match` that identifies the runtime's frame. A new call proves older ones
  * dead in two ways (shadow__prune): entries whose anchor lies below the new call's anchor in the
- * same stack, and entries above its caller if the probe names the caller. At a sample, entries
- * below the stack pointer are dead (emit_step). Runtimes whose frames move while they live
- * (SHADOW_FRAMES_MOVE) can be pruned by callers only. Dropped entries count as lost returns.
+ * same stack. If the probe names the caller, also entries between the caller and the new call. At a
+ * sample, entries below the stack pointer are dead (emit_step). None of this applies to frames that
+ * move while they live (SHADOW_FRAMES_MOVE). bpf/jvm_probes.bpf.c prunes their entries with a
+ * tolerance. Dropped entries count as lost returns.
  *
  *   state of a stack   change
  *   free               first call of the thread: owned, and seeded
  *   owned              call: push; return: pop down to its entry; overflow: counted, not stored
  *   copied             fork: the child's copy; its first probe begins anew (SHADOW_COPIED)
- *   ended              exit, execve: free
+ *   any of these       exit, execve: free
  *
  * Seeding. Probes that are attached to a running process see no calls from before. If the frames of
  * the runtime are readable, the first probe of a thread stores them as ENTRY_SEEDED. Otherwise the

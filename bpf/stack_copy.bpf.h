@@ -54,8 +54,9 @@ static long copy_page(__u32 index, void *unused)
 }
 
 /* Returns 1 if the ring has space for a copy. A copy is fifty times as large as the other records,
- * so the second half of the ring is reserved for those. Half of the first half is for stacks that
- * are cut because user space is late. It can use such copies better once it has the mappings. */
+ * so the second half of the ring is reserved for those. The second quarter is reserved for
+ * stacks that are cut because user space is late, and for UNWIND_MODE_COPY. User space can unwind
+ * late copies once it has the mappings. */
 static __always_inline int has_room_for_copies(int stop)
 {
 	int late = stop == COUNT_NO_MAPPINGS || stop == COUNT_UNMAPPED_PC ||

@@ -13,6 +13,7 @@
  *   jit      names and places code that it compiles
  *   probes   feed shadow stacks
  *   inspect  locks and tasks of a stopped process, for `braid dump`
+ *   allocator  its functions that allocate and free, for -e alloc:NAME
  * A runtime without a kind of work has NULL there. tests/unit/t_registry.c checks which members a
  * capability must have, and which capabilities need each other.
  *

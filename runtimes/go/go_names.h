@@ -11,9 +11,9 @@
 
 /* Finds the data of functions (moduledata.gofunc), from which offsets in the table count since Go
  * 1.18. Its offset in struct moduledata differs between releases, so the word is chosen by content:
- * from it the trees of inlined calls of 64 functions must be well formed. *ret is 0 up to Go 1.17
- * and where nothing was inlined. Returns 0; -ENOENT with GO_NAMES_NO_DATA if no word passes, or
- * two; -ENOMEM. */
+ * from it the trees of inlined calls of up to 64 functions must be well formed. *ret is 0 up to
+ * Go 1.17 and where nothing was inlined. Returns 0; -ENOENT with GO_NAMES_NO_DATA if no word
+ * passes, or two; -ENOMEM. */
 int go_names__data(const struct elf_file *file, const struct go_table *table, uint64_t *ret);
 
 /* The hook `resolve`; `data` as above. `buf` holds names that are not as in the table. A function
