@@ -19,11 +19,11 @@
  * Missed returns are the rule, not the exception: exceptions, longjmp, tail calls and signals leave
  * functions without a return probe. An entry has an anchor, an address in the native frame that
  * runs the call, and a `match` that identifies the runtime's frame. A new call proves older ones
- * dead in two ways (shadow__prune): entries whose anchor lies below the new call's anchor in the
- * same stack. If the probe names the caller, also entries between the caller and the new call. At a
- * sample, entries below the stack pointer are dead (emit_step). None of this applies to frames that
- * move while they live (SHADOW_FRAMES_MOVE). bpf/jvm_probes.bpf.c prunes their entries with a
- * tolerance. Dropped entries count as lost returns.
+ * dead in two ways (shadow__prune). One is an anchor that lies below the new call's anchor in the
+ * same stack. The other is a place between the caller and the new call, if the probe names the
+ * caller. At a sample, entries below the stack pointer are dead (emit_step). None of this applies
+ * to frames that move while they live (SHADOW_FRAMES_MOVE). bpf/jvm_probes.bpf.c prunes their
+ * entries with a tolerance. Dropped entries count as lost returns.
  *
  *   state of a stack   change
  *   free               first call of the thread: owned, and seeded
