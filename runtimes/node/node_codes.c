@@ -216,6 +216,8 @@ uint32_t node_codes__count_stale(const struct node_codes *codes, uint64_t key)
 		return 0;
 	if (!code->compiled)
 		return !code->function;
+	if (!node_compiled__lacks_functions(code->compiled))
+		return 0;
 	n = node_compiled__scopes(code->compiled, FRAME_KEY_INDEX(key), scopes);
 	for (i = 0; i < n; i++)
 		stale += !scopes[i].function;

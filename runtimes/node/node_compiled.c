@@ -29,6 +29,7 @@ struct node_compiled {
 	struct node_functions *functions;
 	struct node_function **inlined; /* NULL: could not be read */
 	size_t n_inlined;
+	bool lacks_functions; /* some scope has no function */
 	struct inlining *inlinings;
 	size_t n_inlinings;
 	struct allowance *allowance;
@@ -177,6 +178,26 @@ static int compiled__read(struct node_compiled *compiled, const struct node_heap
 	return rc ? rc : read_code(heap, code, words); /* all the time it was this */
 }
 
+/* Returns the function of an inlining; NULL: unreadable. */
+static const struct node_function *function_of(const struct node_compiled *compiled,
+					       const struct inlining *inlining)
+{
+	if (inlining->function < 0)
+		return compiled->function;
+	return (size_t)inlining->function < compiled->n_inlined
+		       ? compiled->inlined[inlining->function]
+		       : NULL;
+}
+
+static bool lacks_functions(const struct node_compiled *compiled)
+{
+	bool lacks = !compiled->function;
+
+	for (size_t i = 0; !lacks && i < compiled->n_inlinings; i++)
+		lacks = !function_of(compiled, &compiled->inlinings[i]);
+	return lacks;
+}
+
 static bool keep(struct node_compiled *compiled)
 {
 	size_t bytes = sizeof(*compiled) + compiled->positions.size +
@@ -203,6 +224,7 @@ int node_compiled__open(const struct node_heap *heap, struct node_functions *fun
 	compiled->functions = functions;
 	compiled->allowance = heap->allowance;
 	rc = compiled__read(compiled, heap, functions, code);
+	compiled->lacks_functions = lacks_functions(compiled);
 	if (!rc && !keep(compiled))
 		rc = -EBADMSG;
 	if (!rc) {
@@ -248,14 +270,15 @@ size_t node_compiled__scopes(const struct node_compiled *compiled, uint32_t offs
 	     n < RUNTIME_SYMBOLS_MAX - 1;
 	     id = NODE_POSITION_INLINING(position)) {
 		inlining = &compiled->inlinings[id];
-		ret[n++] = scope_at(inlining->function < 0 ? compiled->function
-				    : (size_t)inlining->function < compiled->n_inlined
-					    ? compiled->inlined[inlining->function]
-					    : NULL,
-				    position);
+		ret[n++] = scope_at(function_of(compiled, inlining), position);
 		position = inlining->position;
 		last = id;
 	}
 	ret[n++] = scope_at(compiled->function, position);
 	return n;
+}
+
+bool node_compiled__lacks_functions(const struct node_compiled *compiled)
+{
+	return compiled->lacks_functions;
 }

@@ -24,4 +24,7 @@ struct node_scope {
 size_t node_compiled__scopes(const struct node_compiled *compiled, uint32_t offset,
 			     struct node_scope ret[RUNTIME_SYMBOLS_MAX]);
 
+/* Returns true if a scope of some offset has no function, as it was unreadable. */
+bool node_compiled__lacks_functions(const struct node_compiled *compiled);
+
 #endif
