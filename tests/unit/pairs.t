@@ -29,7 +29,7 @@ def record(*words):
 def documented():
     """The pairs of the table of events: sets of one or two names."""
     with open(os.path.join(HERE, "../../docs/reference/events.md"), encoding="utf-8") as file:
-        section = file.read().split("## What is not for one recording\n")[1].split("\n## ")[0]
+        section = file.read().split("## Events that exclude each other\n")[1].split("\n## ")[0]
     rows = [line.split("|")[1:3] for line in section.split("\n\n")[1].splitlines()[2:]]
     return [frozenset(cell.split("`")[1] for cell in row) for row in rows]
 
