@@ -78,8 +78,8 @@ static int attach_file(struct event *event, const struct elf_file *file, struct 
 	int ret = n ? add_codes(event, file, sites, n) : 0;
 
 	if (ret)
-		return err__set(err, ret, "%s: the code of its allocator: %s", file->path,
-				strerror(-ret));
+		return err__set(err, ret, "cannot read the code of the allocator in %s: %s",
+				file->path, strerror(-ret));
 	for (i = 0; i < n; i++)
 		points[i] = (struct probe_point) { .file = file,
 						   .pc_vaddr = sites[i].vaddr,
@@ -111,7 +111,7 @@ static void put_late(struct event *event)
 			     event->n_late, event->n_late > 1 ? "es" : "", event->late_ns / 1e6);
 	if (alloc->n_joined)
 		snprintf(event->late + n, sizeof(event->late) - n,
-			 "%s%u forked process%s got probes up to %.1f ms later: calls before are "
+			 "%s%u forked process%s got probes up to %.1f ms later: earlier calls are "
 			 "not seen",
 			 n ? "; " : "", alloc->n_joined, alloc->n_joined > 1 ? "es" : "",
 			 alloc->late_ns / 1e6);
@@ -236,9 +236,9 @@ int alloc__nothing_found(struct event *event, const struct runtime_allocator *al
 		if (image->file && image->file->fd >= 0 && alloc_sites__is_static(image->file))
 			return err__set(
 				err, -ENOENT,
-				"%s has no libraries, and no symbol %s: what it takes from the "
-				"kernel is -e alloc:mmap; where it has an allocator whose place is "
-				"known: -e uprobe:FILE:0xOFFSET",
+				"cannot find an allocator in %s: it is statically linked and has "
+				"no symbol %s. Use -e alloc:mmap for memory from the kernel, or -e "
+				"uprobe:FILE:0xOFFSET if you have the allocator's offset",
 				image->file->path, name);
 	/* A program may load its runtime after its start. */
 	if (place->launched && allocator != &alloc_malloc && !has_runtime(allocator, place)) {
@@ -247,8 +247,8 @@ int alloc__nothing_found(struct event *event, const struct runtime_allocator *al
 		return 0;
 	}
 	return err__set(err, -ENOENT,
-			"no target has mapped a file with a function %s: what is taken from the "
-			"kernel is -e alloc:mmap",
+			"no target has mapped a file with a function %s. Use -e alloc:mmap for "
+			"memory from the kernel",
 			name);
 }
 
@@ -261,7 +261,7 @@ int alloc__unknown(const struct event *event, const struct event_place *place, s
 			snprintf(names + strlen(names), sizeof(names) - strlen(names), ", alloc:%s",
 				 place->runtimes[i]->name);
 	return err__set(err, -EINVAL,
-			"there is no event %s; there are alloc, alloc:malloc, alloc:mmap%s",
+			"there is no event %s. Choose alloc, alloc:malloc, alloc:mmap%s",
 			event->spec.name, names);
 }
 
@@ -379,7 +379,7 @@ const struct event_kind event_alloc = {
 	.argument = "[DOMAIN]",
 	.optional = true,
 	.unit = "bytes",
-	.help = "What is allocated, by bytes (-c 512k): alloc, alloc:malloc, alloc:mmap, "
+	.help = "Allocations, weighted by bytes (-c 512k): alloc, alloc:malloc, alloc:mmap, "
 		"alloc:RUNTIME",
 	.type = CHAIN_UPROBE,
 	.programs = all,

@@ -48,9 +48,9 @@ static int attach(struct alloc_threads *threads, struct err *err)
 	program = bpf_object__find_program_by_name(threads->object, "alloc_on_thread");
 	threads->program = program;
 	threads->visits = bpf_program__attach_iter(program, NULL);
-	return threads->visits
-		       ? 0
-		       : err__set(err, -errno, "cannot look at all threads: %s", strerror(errno));
+	return threads->visits ? 0
+			       : err__set(err, -errno, "cannot iterate over the threads: %s",
+					  strerror(errno));
 }
 
 /* Returns the iterator over the threads of the process, or over all threads if there is none. */
@@ -127,7 +127,8 @@ int alloc_threads__new(const struct kernel_half *half, struct alloc_threads **re
 	rc = rc ? err__set(err, rc, "cannot open the BPF programs: %s", strerror(-rc))
 		: kernel_part__load_object(threads->object, err);
 	if (rc)
-		err__prefix(err, rc, "cannot load the clock of windows");
+		err__prefix(err, rc,
+			    "cannot load the BPF program that times the windows of --max-overhead");
 	else
 		rc = attach(threads, err);
 	if (!rc)

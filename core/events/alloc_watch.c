@@ -476,17 +476,17 @@ static void say(const struct alloc_watch *watch)
 {
 	const struct windows *windows = &watch->windows;
 	double margin = windows__margin(windows);
-	char known[64] = "by how much that may be off is not known";
+	char known[64] = "with an unknown margin of error";
 
 	if (windows->value <= 0)
-		snprintf(known, sizeof(known), "(none met a call: it is not known)");
+		snprintf(known, sizeof(known), "(unknown: no window has a call)");
 	else if (margin >= 0)
 		snprintf(known, sizeof(known), "± %.1f %%", 100 * margin);
 	snprintf(watch->event->note, sizeof(watch->event->note),
-		 "every call would cost more than --max-overhead %g: calls were watched in %llu "
-		 "windows of %.3g ms at random times, of which %llu met a thread that did not wait "
-		 "for a CPU and stand for the rest: %.4g GB %s, %.4g million calls; a probe took "
-		 "%.0f ns",
+		 "probing every call would cost more than --max-overhead %g: calls were sampled in "
+		 "%llu windows of %.3g ms at random times. The %llu windows in which a thread did "
+		 "not wait for a CPU stand for the rest: %.4g GB %s, %.4g million calls; a probe "
+		 "took %.0f ns",
 		 watch->percent, (unsigned long long)windows->n, windows->width_ns / 1e6,
 		 (unsigned long long)windows->n_met, windows->value / 1e9, known,
 		 windows->calls / 1e6, windows__cost_ns(windows));

@@ -31,8 +31,8 @@ static int parse(struct event_spec *spec, struct err *err)
 
 	if (duration__parse(argument, &spec->minimum))
 		return err__set(err, -EINVAL,
-				"%s is not the shortest time of block I/O that is wanted: "
-				"block-io:100us, block-io:5ms",
+				"'%s' is not a minimum time of block I/O. Write block-io:100us or "
+				"block-io:5ms, for example",
 				argument);
 	strcpy(spec->name, spec->kind->name);
 	return 0;
@@ -54,7 +54,8 @@ const struct event_kind event_block_io = {
 	.argument = "[MIN]",
 	.optional = true,
 	.unit = "ns",
-	.help = "Time that block devices take: block-io, or block-io:1ms for nothing shorter",
+	.help = "Time that block I/O takes: block-io, or block-io:1ms to leave out shorter "
+		"requests",
 	.type = CHAIN_TRACEPOINT,
 	.programs = programs,
 	.slot = EVENT_BLOCK_IO,

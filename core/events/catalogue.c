@@ -45,7 +45,7 @@ static int add_counted(struct catalogue *catalogue)
 			ret = add(catalogue, name->name, "count", name->help);
 	if (!ret && !catalogue->no_pmu)
 		ret = add(catalogue, "rNNN", "count",
-			  "What the CPU's manual has this hexadecimal number for");
+			  "The event with this hexadecimal number in the CPU's manual");
 	return ret;
 }
 
@@ -234,7 +234,7 @@ int catalogue__read_process(uint32_t pid, struct catalogue *ret, struct err *err
 		return code;
 	code = procfs__mappings(info.pid, &mappings);
 	if (code)
-		return err__set(err, code, "the mappings of PID %u cannot be read: %s", pid,
+		return err__set(err, code, "cannot read the mappings of PID %u: %s", pid,
 				strerror(-code));
 	for (size_t i = 0; !code && i < mappings.n; i++)
 		if (!mappings.list[i].anonymous)

@@ -18,10 +18,10 @@ int event__parse_minimum(struct event_spec *spec, const char *what, struct err *
 	const char *argument = event__argument(spec);
 
 	if (duration__parse(argument, &spec->minimum))
-		return err__set(err, -EINVAL,
-				"%s is not the shortest time of %s that is wanted: "
-				"%s:10us, %s:1ms",
-				argument, what, spec->kind->name, spec->kind->name);
+		return err__set(
+			err, -EINVAL,
+			"'%s' is not a minimum time of %s. Write %s:10us or %s:1ms, for example",
+			argument, what, spec->kind->name, spec->kind->name);
 	strcpy(spec->name, spec->kind->name);
 	return 0;
 }
@@ -55,7 +55,8 @@ int event__open_statistics(struct event *event)
 	else
 		err__set(&err, -errno, "the kernel's BPF statistics are unavailable: %s",
 			 strerror(errno));
-	snprintf(event->note, sizeof(event->note), "no limit is kept: %.370s", err.text);
+	snprintf(event->note, sizeof(event->note),
+		 "the limit of --max-overhead is not enforced: %.350s", err.text);
 	return -1;
 }
 

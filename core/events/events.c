@@ -157,8 +157,7 @@ static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 		return err__set(err, -EINVAL, "there is no event '%s': did you mean %s?",
 				spec->name, nearest__text(&nearest));
 	return err__set(err, -EINVAL,
-			"there is no event '%s'; there are: %s; braid events "
-			"says more of them",
+			"there is no event '%s'. Choose one of %s; braid events describes them",
 			spec->name, known);
 }
 
@@ -185,10 +184,11 @@ static int check_filter(const struct event_spec *spec, struct err *err)
 	if (!kind || kind == &event_tracepoint || strstr(spec->name, EVENT_LATENCY) ||
 	    !has_filter(spec->name, kind))
 		return 0;
-	return err__set(err, -EINVAL,
-			"%s takes no filter (/.../), only tracepoint:SYS:NAME/FILTER/ does: leave "
-			"it out, and choose samples of the recording by braid report's options",
-			kind->name);
+	return err__set(
+		err, -EINVAL,
+		"the event %s takes no filter (/.../): only tracepoint:SYS:NAME/FILTER/ does. "
+		"Leave it out, and select samples of the recording with braid report's options",
+		kind->name);
 }
 
 int event_spec__parse(struct event_spec *spec, struct err *err)
@@ -211,25 +211,24 @@ int event_spec__parse(struct event_spec *spec, struct err *err)
 	if (kind->optional && !spec->name[len])
 		return 0;
 	if (!spec->name[len] || !spec->name[len + 1])
-		return err__set(err, -EINVAL, "the event %s needs an argument: %s:%s", kind->name,
-				kind->name, kind->argument);
+		return err__set(err, -EINVAL, "the event %s requires an argument: %s:%s",
+				kind->name, kind->name, kind->argument);
 	return kind->parse ? kind->parse(spec, err) : 0;
 }
 
 static int check_both(const struct event_spec *a, const struct event_spec *b, struct err *err)
 {
 	if (!strcmp(a->name, b->name))
-		return err__set(err, -EINVAL, "the event %s is there twice", a->name);
+		return err__set(err, -EINVAL, "the event %s is given twice", a->name);
 	if (a->kind->by_value && a->kind->slot == b->kind->slot)
 		return err__set(err, -EINVAL,
-				"%s and %s are not for one recording: bytes that both see would "
-				"count twice; leave one out, or make two recordings at once",
+				"%s and %s cannot be recorded together: bytes that both see would "
+				"count twice. Leave one out, or make two recordings at once",
 				a->name, b->name);
 	if (a->kind->contains == b->kind || b->kind->contains == a->kind)
 		return err__set(err, -EINVAL,
-				"%s and %s are not for one recording: one of them contains the "
-				"other; leave %s out: braid report --state waiting shows the waits "
-				"alone",
+				"%s and %s cannot be recorded together: one contains the other. "
+				"Leave %s out; braid report --state waiting shows the waits alone",
 				a->name, b->name, a->kind->contains ? b->name : a->name);
 	return 0;
 }
@@ -242,10 +241,10 @@ static int add(struct event_list *list, const char *text, size_t len, struct err
 	if (!len)
 		return err__set(err, -EINVAL, "an event's name is missing");
 	if (len >= EVENT_NAME_BYTES)
-		return err__set(err, -EINVAL, "an event's name has %d bytes at most",
+		return err__set(err, -EINVAL, "an event's name may have at most %d bytes",
 				EVENT_NAME_BYTES - 1);
 	if (list->n == EVENTS_MAX)
-		return err__set(err, -EINVAL, "a recording has %d events at most", EVENTS_MAX);
+		return err__set(err, -EINVAL, "a recording may have at most %d events", EVENTS_MAX);
 	*spec = (struct event_spec) {};
 	memcpy(spec->name, text, len);
 	code = event_spec__parse(spec, err);

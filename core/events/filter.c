@@ -83,16 +83,16 @@ static int unknown_argument(const struct btf *btf, const struct btf_type *proto,
 
 	if (btf_vlen(proto) <= 1)
 		return err__set(err, -ENOENT,
-				"the tracepoint %s has no arguments to filter by, only pid, tid "
-				"and comm of the thread",
+				"the tracepoint %s has no arguments to filter by. Use pid, tid or "
+				"comm of the thread",
 				tracepoint);
 	for (int i = 1; named && i < btf_vlen(proto); i++)
 		list_one(known, name_at(btf, params[i].name_off), &nearest);
 	if (!named)
-		snprintf(known, sizeof(known), "arg0 up to arg%d", btf_vlen(proto) - 2);
+		snprintf(known, sizeof(known), "arg0 to arg%d", btf_vlen(proto) - 2);
 	return err__set(err, -ENOENT,
-			"the tracepoint %s has no argument '%s'; there are: %s; and of the thread "
-			"pid, tid and comm",
+			"the tracepoint %s has no argument '%s'. Choose one of %s, or pid, tid or "
+			"comm of the thread",
 			tracepoint, name, known);
 }
 
@@ -181,8 +181,8 @@ static int unknown_field(const struct btf *btf, const struct btf_type *in, const
 	char known[SUGGESTED_MAX] = "";
 
 	list_fields(btf, in, NESTED_MAX, known, &nearest);
-	return err__set(err, -ENOENT, "the kernel's struct %s has no field '%s'; %s: %s",
-			name_at(btf, in->name_off), name, nearest.n ? "did you mean" : "there are",
+	return err__set(err, -ENOENT, "the kernel's struct %s has no field '%s': %s %s",
+			name_at(btf, in->name_off), name, nearest.n ? "did you mean" : "it has",
 			meant(&nearest, known));
 }
 
@@ -201,12 +201,14 @@ static int finish_test(const struct btf *btf, const struct filter_term *term,
 		    (pointer && is_char(type_of(btf, type->type)));
 
 	if (term->is_text && !text)
-		return err__set(err, -ENOTSUP, "%s is no text, and cannot be compared with '%s'",
-				name, term->text);
+		return err__set(err, -ENOTSUP,
+				"cannot compare %s with '%s': the argument is not a text", name,
+				term->text);
 	if (term->is_text) {
 		if (pointer) { /* one more step, to the text */
 			if (test->n_steps == FILTER_STEPS_MAX)
-				return err__set(err, -ENOTSUP, "%s lies behind too many pointers",
+				return err__set(err, -ENOTSUP,
+						"cannot compare %s: too many pointers lead to it",
 						name);
 			test->n_steps++;
 		}
@@ -224,9 +226,14 @@ static int finish_test(const struct btf *btf, const struct filter_term *term,
 	    !(test->bytes & (test->bytes - 1)))
 		return 0;
 	if (text)
-		return err__set(err, -ENOTSUP, "%s is a text: compare it with \"...\"", name);
-	return err__set(err, -ENOTSUP, "%s is a %s, no number: name one of its fields, %s.FIELD",
-			name, btf_is_composite(type) ? "struct" : "whole array", name);
+		return err__set(
+			err, -ENOTSUP,
+			"cannot compare %s with a number: it is a text. Compare it with \"...\"",
+			name);
+	return err__set(
+		err, -ENOTSUP,
+		"cannot compare %s with a number: it is a %s. Name one of its fields, %s.FIELD",
+		name, btf_is_composite(type) ? "struct" : "whole array", name);
 }
 
 /* @type: type of the argument. */
@@ -248,28 +255,30 @@ static int compile_term(const struct filter_term *term, const struct btf *btf,
 			in = NULL; /* an argument that is not a pointer */
 		}
 		if (!in || !btf_is_composite(in))
-			return err__set(err, -ENOENT, "%s has no fields: there is no %s->%s",
+			return err__set(err, -ENOENT, "%s has no fields, so there is no %s->%s",
 					term->names[i - 1], term->names[i - 1], term->names[i]);
 		if (!find_field(btf, in, term->names[i], NESTED_MAX, &field))
 			return unknown_field(btf, in, term->names[i], err);
 		if (field.bits)
-			return err__set(err, -ENOTSUP,
-					"%s is a bit field, which cannot be compared",
+			return err__set(err, -ENOTSUP, "cannot compare %s: it is a bit field",
 					term->names[i]);
 		if (!in_place && test->n_steps == FILTER_STEPS_MAX)
-			return err__set(err, -ENOTSUP, "%s lies behind too many pointers",
+			return err__set(err, -ENOTSUP,
+					"cannot compare %s: too many pointers lead to it",
 					term->names[i]);
 		if (!in_place)
 			test->offsets[test->n_steps++] = 0;
 		if (test->offsets[test->n_steps - 1] + field.offset > UINT16_MAX)
-			return err__set(err, -ENOTSUP, "%s lies too deep in its struct",
+			return err__set(err, -ENOTSUP,
+					"cannot compare %s: its offset in the struct is 65,536 "
+					"bytes or more",
 					term->names[i]);
 		test->offsets[test->n_steps - 1] += field.offset;
 		type = field.type;
 		in_place = true;
 	}
 	if (!type)
-		return err__set(err, -ENOTSUP, "the kernel does not say what %s is",
+		return err__set(err, -ENOTSUP, "cannot compare %s: the kernel's BTF lacks its type",
 				term->names[term->n_names - 1]);
 	return finish_test(btf, term, type, test, err);
 }
@@ -284,7 +293,8 @@ static int compile_thread(const struct filter_term *term, const struct btf *btf,
 
 	if (!task || !find_field(btf, task, thread_field(term), 0, &field) ||
 	    field.offset > UINT16_MAX)
-		return err__set(err, -ENOTSUP, "the kernel does not say where a task's %s is",
+		return err__set(err, -ENOTSUP,
+				"cannot compare a thread's %s: the kernel's BTF lacks its offset",
 				term->names[0]);
 	test->argument = FILTER_THREAD;
 	test->op = term->op;
@@ -301,8 +311,10 @@ int filter__compile(const struct filter_terms *terms, const struct btf *btf, con
 	int code = 0;
 
 	if (!proto)
-		return err__set(err, -ENOENT, "the kernel does not say what arguments %s has",
-				tracepoint);
+		return err__set(
+			err, -ENOENT,
+			"cannot filter the tracepoint %s: the kernel's BTF lacks its arguments",
+			tracepoint);
 	ret->required = ret->n;
 	for (size_t i = 0; !code && i < terms->n; i++) {
 		const struct filter_term *term = &terms->list[i];
@@ -310,7 +322,8 @@ int filter__compile(const struct filter_terms *terms, const struct btf *btf, con
 		int argument = find_argument(btf, proto, term->names[0]);
 
 		if (ret->n == FILTER_TESTS_MAX)
-			return err__set(err, -E2BIG, "a filter has %zu comparisons at most here",
+			return err__set(err, -E2BIG,
+					"a filter of this event may have at most %zu comparisons",
 					(size_t)(FILTER_TESTS_MAX - ret->required));
 		if (argument < 0 && !thread_field(term))
 			return unknown_argument(btf, proto, named, term->names[0], tracepoint, err);

@@ -37,13 +37,14 @@ static int read_names(const char **at, struct filter_term *term, struct err *err
 
 		if (!len || len >= FILTER_NAME_MAX)
 			return err__set(err, -EINVAL,
-					"a filter compares arguments of the tracepoint, such as "
-					"prev->prio < 100: there is none at '%s'",
+					"an argument of the tracepoint is missing at '%s'. A "
+					"filter compares arguments, such as prev->prio < 100",
 					next);
 		if (term->n_names == FILTER_NAMES_MAX)
-			return err__set(err, -EINVAL,
-					"a filter follows %d fields at most, not '%s' as well",
-					FILTER_NAMES_MAX - 1, next);
+			return err__set(
+				err, -EINVAL,
+				"a term of a filter may follow at most %d fields: remove '%s'",
+				FILTER_NAMES_MAX - 1, next);
 		memcpy(term->names[term->n_names], next, len);
 		term->names[term->n_names++][len] = '\0';
 		next = skip_blanks(next + len);
@@ -77,11 +78,10 @@ static int read_operator(const char **at, struct filter_term *term, struct err *
 		*at = skip_blanks(*at + len);
 		return 0;
 	}
-	return err__set(
-		err, -EINVAL,
-		"a filter compares by ==, !=, <, <=, >, >= or & (any of these bits), not by "
-		"'%s'",
-		*at);
+	return err__set(err, -EINVAL,
+			"a filter compares with ==, !=, <, <=, >, >= or & (any of these bits), not "
+			"with '%s'",
+			*at);
 }
 
 static int read_text(const char **at, struct filter_term *term, struct err *err)
@@ -90,12 +90,15 @@ static int read_text(const char **at, struct filter_term *term, struct err *err)
 	size_t len = quote ? strcspn(*at, quote == '"' ? "\"" : "'") : strcspn(*at, " \t&|");
 
 	if (quote && !(*at)[len])
-		return err__set(err, -EINVAL, "the text in a filter has no end: %c%s", quote, *at);
+		return err__set(err, -EINVAL,
+				"the closing quote of a text in the filter is missing: %c%s", quote,
+				*at);
 	if (len >= sizeof(term->text))
-		return err__set(err, -EINVAL, "a text in a filter has %zu characters at most: %s",
+		return err__set(err, -EINVAL,
+				"a text in a filter may have at most %zu characters: %s",
 				sizeof(term->text) - 1, *at);
 	if (term->op != FILTER_EQUAL && term->op != FILTER_UNEQUAL)
-		return err__set(err, -EINVAL, "texts are compared by == and != only: %.*s",
+		return err__set(err, -EINVAL, "texts can only be compared with == and !=: %.*s",
 				(int)len, *at);
 	term->is_text = true;
 	memcpy(term->text, *at, len);
@@ -116,7 +119,8 @@ static int read_value(const char **at, struct filter_term *term, struct err *err
 				"a filter compares with a number or a text, not with '%s'", *at);
 	term->value = strtoull(*at + negative, &end, 0);
 	if (errno || isalnum((unsigned char)*end) || (negative && term->value > 1ULL << 63))
-		return err__set(err, -EINVAL, "no number that fits: %s", *at);
+		return err__set(err, -EINVAL, "this number is malformed or larger than 64 bits: %s",
+				*at);
 	if (negative)
 		term->value = -term->value;
 	*at = end;
@@ -134,7 +138,7 @@ int filter_terms__parse(const char *text, struct filter_terms *ret, struct err *
 		struct filter_term *term = &ret->list[ret->n];
 
 		if (ret->n == FILTER_TESTS_MAX)
-			return err__set(err, -EINVAL, "a filter has %d comparisons at most",
+			return err__set(err, -EINVAL, "a filter may have at most %d comparisons",
 					FILTER_TESTS_MAX);
 		term->begins = begins;
 		code = read_names(&at, term, err);
@@ -152,7 +156,8 @@ int filter_terms__parse(const char *text, struct filter_terms *ret, struct err *
 		if (!begins && strncmp(at, "&&", 2) != 0)
 			return err__set(
 				err, -EINVAL,
-				"comparisons of a filter are joined by && or ||, not by '%s'", at);
+				"comparisons of a filter are joined with && or ||, not with '%s'",
+				at);
 		at = skip_blanks(at + 2);
 	}
 }

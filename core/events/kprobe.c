@@ -25,8 +25,8 @@ static int parse(struct event_spec *spec, struct err *err)
 	spec->types = 1U << CHAIN_UPROBE;
 	spec->functions = true;
 	return *at ? err__set(err, -EINVAL,
-			      "%s:%s is no function of the kernel: %s:FUNCTION, such as "
-			      "%s:vfs_read",
+			      "%s:%s does not name a function of the kernel. Write %s:FUNCTION, "
+			      "such as %s:vfs_read",
 			      spec->kind->name, argument, spec->kind->name, spec->kind->name)
 		   : 0;
 }
@@ -37,23 +37,23 @@ static int refuse(int code, const struct event_spec *at, struct err *err)
 
 	if (access(KPROBES_TYPE, F_OK))
 		return err__set(err, -ENOTSUP,
-				"this kernel has no kprobes (CONFIG_KPROBE_EVENTS): use a "
+				"this kernel has no kprobes (CONFIG_KPROBE_EVENTS). Use a "
 				"tracepoint near %s instead (braid events lists them), or "
 				"syscall:NAME if it serves a system call",
 				function);
 	if (code == -EPERM || code == -EACCES)
 		return privilege__explain(1U << PRIVILEGE_EVENTS,
-					  "to attach to functions of the kernel; tracepoints and "
-					  "syscall:NAME may do",
+					  "to attach to functions of the kernel (tracepoints and "
+					  "syscall:NAME may work)",
 					  err);
 	if (code == -ENOENT || code == -EADDRNOTAVAIL || code == -EINVAL)
 		return err__set(err, -ENOENT,
-				"no kprobe can be put at %s: there is no such function, or it is "
+				"cannot attach a kprobe to %s: there is no such function, or it is "
 				"notrace, inlined, or on the kernel's blacklist",
 				function);
 	return err__set(err, code,
-			"cannot attach to the kernel's function %s: %s; tracepoints (braid events) "
-			"and syscall:NAME may do",
+			"cannot attach to the kernel's function %s: %s. Tracepoints (braid events) "
+			"and syscall:NAME may work",
 			function, strerror(-code));
 }
 
@@ -81,18 +81,18 @@ static int attach(struct event *event, const struct event_place *place, struct e
 
 const struct event_kind event_kprobe = {
 	.name = "kprobe",
-	.help = "A function of the kernel is called: kprobe:vfs_read",
+	.help = "Calls of a function of the kernel: kprobe:vfs_read",
 	KPROBE,
 };
 
 const struct event_kind event_kretprobe = {
 	.name = "kretprobe",
-	.help = "... returns: kretprobe:vfs_read",
+	.help = "Returns of such a function: kretprobe:vfs_read",
 	KPROBE,
 };
 
 const struct event_kind event_fentry = {
 	.name = "fentry",
-	.help = "The same as kprobe: fentry:vfs_read",
+	.help = "Same as kprobe: fentry:vfs_read",
 	KPROBE,
 };

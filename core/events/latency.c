@@ -34,8 +34,8 @@ static int take_minimum(struct event_spec *second, uint64_t *ret_minimum, struct
 		return 0;
 	if (duration__parse(last + 1, ret_minimum))
 		return err__set(err, -EINVAL,
-				"%s is not the shortest time between two events that is wanted: "
-				"A:latency:B:10us, A:latency:B:1ms",
+				"'%s' is not a minimum time between two events. Write "
+				"A:latency:B:10us or A:latency:B:1ms, for example",
 				last + 1);
 	*last = '\0';
 	return 0;
@@ -54,24 +54,25 @@ static int take_apart(const char *name, struct ends *ret, struct err *err)
 			name);
 	second = between + strlen(EVENT_LATENCY);
 	if (strstr(second, EVENT_LATENCY))
-		return err__set(err, -EINVAL, "an interval has two ends, not three: %s", name);
+		return err__set(err, -EINVAL,
+				"an interval has two ends, but this one has three: %s", name);
 	*ret = (struct ends) {};
 	snprintf(ret->list[0].name, sizeof(ret->list[0].name), "%.*s", (int)(between - name), name);
 	snprintf(ret->list[1].name, sizeof(ret->list[1].name), "%s", second);
 	code = take_minimum(&ret->list[0], &ret->minimum, err);
 	if (!code && ret->minimum)
-		code = err__set(err, -EINVAL,
-				"the shortest time of an interval comes last, A:latency:B:MIN, not "
-				"as in %s",
-				name);
+		code = err__set(
+			err, -EINVAL,
+			"the minimum time of an interval comes last: A:latency:B:MIN, not as in %s",
+			name);
 	if (!code)
 		code = take_minimum(&ret->list[1], &ret->minimum, err);
 	for (int i = 0; !code && i < 2; i++) {
 		code = event_spec__parse(&ret->list[i], err);
 		if (!code && !ret->list[i].kind->attach_at)
 			code = err__set(err, -EINVAL,
-					"an interval cannot begin or end at %s: at a tracepoint, "
-					"uprobe, uretprobe, usdt or kprobe it can",
+					"an interval cannot begin or end at %s. Use a tracepoint, "
+					"uprobe, uretprobe, usdt or kprobe",
 					ret->list[i].name);
 	}
 	return code;
@@ -125,7 +126,7 @@ const struct event_kind event_latency = {
 	.name = "latency",
 	.argument = "A" EVENT_LATENCY "B[:MIN]",
 	.unit = "ns",
-	.help = "From A to B in a thread, if that takes MIN: "
+	.help = "Time from A to B in a thread, if it is at least MIN: "
 		"uprobe:libc.so.6:malloc:latency:uretprobe:libc.so.6:malloc",
 	.type = CHAIN_TRACEPOINT,
 	.mapped = true,

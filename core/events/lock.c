@@ -26,8 +26,8 @@ static int parse(struct event_spec *spec, struct err *err)
 	if (!strncmp(argument, OF_CALLS, len) && (!argument[len] || argument[len] == ':')) {
 		if (argument[len] && duration__parse(argument + len + 1, &spec->minimum))
 			return err__set(err, -EINVAL,
-					"%s is not the shortest time of waiting that is wanted: "
-					"lock:pthread:10us, lock:pthread:1ms",
+					"'%s' is not a minimum time of waiting. Write "
+					"lock:pthread:10us or lock:pthread:1ms, for example",
 					argument + len + 1);
 		spec->kind = &event_lock_calls;
 		strcpy(spec->name, "lock:" OF_CALLS);
@@ -67,8 +67,8 @@ const struct event_kind event_lock = {
 	.argument = "[pthread][:MIN]",
 	.optional = true,
 	.unit = "ns",
-	.help = "Time in which threads wait for locks: lock, lock:1ms for nothing shorter; "
-		"lock:pthread[:MIN], in calls of the C library, by probes",
+	.help = "Time that threads wait for locks: lock, or lock:1ms to leave out shorter waits; "
+		"lock:pthread[:MIN] for calls of the C library, by probes",
 	.type = CHAIN_TRACEPOINT,
 	.programs = programs,
 	.slot = EVENT_LOCK,
@@ -82,7 +82,8 @@ const struct event_kind event_lock_holder = {
 	.argument = "[MIN]",
 	.optional = true,
 	.unit = "ns",
-	.help = "Who lets threads go on that wait for a lock, by how long the first has waited",
+	.help = "Releases of a lock that threads wait for, weighted by how long the first one "
+		"waited",
 	.type = CHAIN_TRACEPOINT,
 	.programs = programs,
 	.slot = EVENT_LOCK_HOLDER,

@@ -66,9 +66,9 @@ static int find_returns(struct event *event, const struct elf_file *file, bool f
 	*n = kept;
 	if (*ret_list->left_out)
 		snprintf(event->caution, sizeof(event->caution),
-			 "%s: not followed, as the returns cannot be probed where they are. "
-			 "--force replaces return addresses instead, which aborts programs in "
-			 "which a cancellation, an exception or a longjmp meets one",
+			 "cannot probe the returns of %s; these calls are left out. --force "
+			 "replaces return addresses instead, which aborts programs in which a "
+			 "cancellation, an exception or a longjmp passes one",
 			 ret_list->left_out);
 	return ret;
 }
@@ -162,11 +162,10 @@ static void give_up(struct event *event, uint64_t at_ns)
 	struct lock_calls *calls = event->own;
 
 	calls->given_up = true;
-	snprintf(
-		event->note, sizeof(event->note),
-		"the probes cost more than --max-overhead %g, and were detached after %.1f s: what "
-		"comes later is not seen; -e lock has no probes",
-		calls->percent, (at_ns - calls->began_ns) / 1e9);
+	snprintf(event->note, sizeof(event->note),
+		 "the probes cost more than --max-overhead %g and were detached after %.1f s: "
+		 "later waits are not seen. -e lock needs no probes",
+		 calls->percent, (at_ns - calls->began_ns) / 1e9);
 	calls->detached = event->probes;
 	event->probes = NULL;
 	calls->detaching = !pthread_create(&calls->thread, NULL, detach_links, calls->detached);
@@ -212,10 +211,10 @@ static int attach_functions(struct event *event, const struct event_place *place
 	if (!ret)
 		ret = attach_images(event, place, err);
 	if (!ret && !calls->n_files)
-		ret = err__set(err, -ENOENT,
-			       "no target has mapped a C library with threads, or the program has "
-			       "one built in without symbols: waits for whatever locks there are "
-			       "is -e lock");
+		ret = err__set(
+			err, -ENOENT,
+			"no target has mapped a C library with threads, or the program has one "
+			"built in without symbols. Use -e lock to see waits for locks of any kind");
 	if (!ret)
 		begin_limit(event, place);
 	return ret;
@@ -253,7 +252,7 @@ static int attach_orders(struct event *event, const struct event_place *place, s
 const struct event_kind event_lock_order = {
 	.name = "lock-order",
 	.unit = "count",
-	.help = "Which mutexes threads have when they take another one, for braid report "
+	.help = "Mutexes that a thread holds when it takes another one, for braid report "
 		"--lock-order",
 	.type = CHAIN_UPROBE,
 	.programs = orders,

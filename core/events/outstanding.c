@@ -100,9 +100,9 @@ static int find_returns(struct event *event, const struct elf_file *file, bool f
 	*n = kept;
 	if (*ret_list->left_out)
 		snprintf(event->caution, sizeof(event->caution),
-			 "%s: not followed, as the returns cannot be probed where they are. "
-			 "--force replaces return addresses instead, which aborts programs in "
-			 "which an exception or a longjmp meets one",
+			 "cannot probe the returns of %s; these calls are left out. --force "
+			 "replaces return addresses instead, which aborts programs in which an "
+			 "exception or a longjmp passes one",
 			 ret_list->left_out);
 	return ret;
 }
@@ -210,9 +210,9 @@ static void give_up(struct event *event, uint64_t now)
 	if (!outstanding->detaching)
 		probe_set__detach(outstanding->given_up);
 	snprintf(event->note, sizeof(event->note),
-		 "seeing every call and free, in all programs with these libraries, costs %.0f %% "
-		 "of the machine, and --max-overhead is "
-		 "%g: this is what was outstanding after %.1f s; --max-overhead none goes on",
+		 "probing every call and free, in all programs with these libraries, costs %.0f %% "
+		 "of the machine, and --max-overhead is %g: the figures are those after %.1f s. "
+		 "Use --max-overhead none to continue to the end",
 		 100 * outstanding->spent_ns / passed_ns / max_of(sysconf(_SC_NPROCESSORS_ONLN), 1),
 		 outstanding->percent, passed_ns / 1e9);
 }
@@ -248,8 +248,9 @@ static int find_allocator(struct event *event, const struct event_place *place, 
 				outstanding->allocator->why_not);
 	if (!outstanding->allocator->frees)
 		return err__set(err, -ENOTSUP,
-				"%s: objects are freed by the garbage collector, and nobody says "
-				"which: -e alloc:%s shows what allocates them",
+				"cannot record %s with --outstanding: the garbage collector does "
+				"not report the objects that it frees. Use -e alloc:%s to see the "
+				"code that allocates them",
 				event->spec.name, event__argument(&event->spec));
 	return 0;
 }
@@ -295,8 +296,8 @@ static int parse(struct event_spec *spec, struct err *err)
 
 	if (!strcmp(argument, "mmap"))
 		return err__set(err, -EINVAL,
-				"what is mapped now /proc/PID/smaps says; what is outstanding is "
-				"known of malloc and of runtimes: -e alloc:malloc --outstanding");
+				"--outstanding does not support alloc:mmap: /proc/PID/smaps lists "
+				"current mappings. Use -e alloc:malloc --outstanding for malloc");
 	nearest__add(&nearest, "malloc");
 	if (strcmp(argument, "malloc") != 0 && nearest.n)
 		return err__set(err, -EINVAL, "there is no event %s: did you mean %s:%s?",
@@ -309,8 +310,8 @@ const struct event_kind event_outstanding = {
 	.argument = "[DOMAIN]",
 	.optional = true,
 	.unit = "bytes",
-	.help = "What is allocated and not freed at the end, by bytes (-c 512k), with its age: "
-		"-e alloc --outstanding",
+	.help = "Allocations that are not freed at the end, weighted by bytes (-c 512k), with "
+		"their age: -e alloc --outstanding",
 	.type = CHAIN_UPROBE,
 	.programs = programs,
 	.slot = EVENT_ALLOC,

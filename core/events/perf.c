@@ -34,56 +34,62 @@ const struct perf_name perf_names[] = {
 	  "Page faults that had to wait for a file or swap" },
 	{ "major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, NULL },
 	{ "minor-fault", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN,
-	  "Page faults for which the memory was there" },
+	  "Page faults that needed no file or swap" },
 	{ "minor-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN, NULL },
 	{ "context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES,
-	  "The thread leaves the CPU" },
+	  "Times that a thread leaves the CPU" },
 	{ "cs", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, NULL },
 	{ "cpu-migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS,
-	  "The thread moves to another CPU" },
+	  "Times that a thread moves to another CPU" },
 	{ "migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, NULL },
 	{ "alignment-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_ALIGNMENT_FAULTS,
-	  "Unaligned accesses that the kernel had to help with" },
+	  "Unaligned accesses that the kernel had to handle" },
 	{ "emulation-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_EMULATION_FAULTS,
 	  "Instructions that the kernel had to emulate" },
 	{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "CPU cycles" },
 	{ "cpu-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, NULL },
 	{ "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, "Instructions retired" },
 	{ "ref-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES,
-	  "Cycles of a clock whose rate does not change" },
+	  "Cycles of a clock of constant rate" },
 	{ "cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES,
-	  "Accesses of the last level of cache" },
+	  "Accesses of the last-level cache" },
 	{ "cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES,
-	  "Those that went to memory" },
+	  "Accesses of the last-level cache that went to memory" },
 	{ "branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, "Branches" },
 	{ "branch-instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, NULL },
 	{ "branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES,
-	  "Branches predicted wrongly" },
-	{ "bus-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES, "Cycles of the bus" },
+	  "Mispredicted branches" },
+	{ "bus-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES, "Bus cycles" },
 	{ "stalled-cycles-frontend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND,
-	  "Cycles in which no instruction came" },
+	  "Cycles in which the front end issued no instruction" },
 	{ "stalled-cycles-backend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND,
-	  "Cycles in which none could go on" },
+	  "Cycles in which the back end accepted no instruction" },
 	{ "L1-dcache-loads", PERF_TYPE_HW_CACHE, LOADS(L1D), "Loads" },
 	{ "L1-dcache-load-misses", PERF_TYPE_HW_CACHE, MISSES(L1D), "Loads that missed L1" },
 	{ "L1-dcache-stores", PERF_TYPE_HW_CACHE, CACHE(L1D, WRITE, ACCESS), "Stores" },
 	{ "L1-icache-load-misses", PERF_TYPE_HW_CACHE, MISSES(L1I),
-	  "Fetches of instructions that missed L1" },
-	{ "LLC-loads", PERF_TYPE_HW_CACHE, LOADS(LL), "Loads from the last level of cache" },
-	{ "LLC-load-misses", PERF_TYPE_HW_CACHE, MISSES(LL), "Loads that went to memory" },
+	  "Instruction fetches that missed L1" },
+	{ "LLC-loads", PERF_TYPE_HW_CACHE, LOADS(LL), "Loads from the last-level cache" },
+	{ "LLC-load-misses", PERF_TYPE_HW_CACHE, MISSES(LL),
+	  "Loads that missed the last-level cache and went to memory" },
 	{ "LLC-stores", PERF_TYPE_HW_CACHE, CACHE(LL, WRITE, ACCESS),
-	  "Stores to the last level of cache" },
+	  "Stores to the last-level cache" },
 	{ "LLC-store-misses", PERF_TYPE_HW_CACHE, CACHE(LL, WRITE, MISS),
-	  "Stores that went to memory" },
-	{ "dTLB-loads", PERF_TYPE_HW_CACHE, LOADS(DTLB), "Loads by way of the data TLB" },
-	{ "dTLB-load-misses", PERF_TYPE_HW_CACHE, MISSES(DTLB), "Loads that missed it" },
-	{ "dTLB-store-misses", PERF_TYPE_HW_CACHE, CACHE(DTLB, WRITE, MISS), "Stores that did" },
-	{ "iTLB-loads", PERF_TYPE_HW_CACHE, LOADS(ITLB), "Fetches by way of the code TLB" },
-	{ "iTLB-load-misses", PERF_TYPE_HW_CACHE, MISSES(ITLB), "Fetches that missed it" },
-	{ "branch-loads", PERF_TYPE_HW_CACHE, LOADS(BPU), "Predictions of branches" },
-	{ "branch-load-misses", PERF_TYPE_HW_CACHE, MISSES(BPU), "Those that were not there" },
-	{ "node-loads", PERF_TYPE_HW_CACHE, LOADS(NODE), "Loads from the node's memory" },
-	{ "node-load-misses", PERF_TYPE_HW_CACHE, MISSES(NODE), "Loads from another node's" },
+	  "Stores that missed the last-level cache and went to memory" },
+	{ "dTLB-loads", PERF_TYPE_HW_CACHE, LOADS(DTLB), "Loads through the data TLB" },
+	{ "dTLB-load-misses", PERF_TYPE_HW_CACHE, MISSES(DTLB), "Loads that missed the data TLB" },
+	{ "dTLB-store-misses", PERF_TYPE_HW_CACHE, CACHE(DTLB, WRITE, MISS),
+	  "Stores that missed the data TLB" },
+	{ "iTLB-loads", PERF_TYPE_HW_CACHE, LOADS(ITLB), "Fetches through the instruction TLB" },
+	{ "iTLB-load-misses", PERF_TYPE_HW_CACHE, MISSES(ITLB),
+	  "Fetches that missed the instruction TLB" },
+	{ "branch-loads", PERF_TYPE_HW_CACHE, LOADS(BPU), "Lookups in the branch predictor" },
+	{ "branch-load-misses", PERF_TYPE_HW_CACHE, MISSES(BPU),
+	  "Lookups that missed in the branch predictor" },
+	{ "node-loads", PERF_TYPE_HW_CACHE, LOADS(NODE),
+	  "Loads from memory of the CPU's own NUMA node" },
+	{ "node-load-misses", PERF_TYPE_HW_CACHE, MISSES(NODE),
+	  "Loads from memory of another NUMA node" },
 	{}
 };
 
@@ -206,8 +212,8 @@ bool perf__has_pmu(void)
 static const char *instead_of(const char *name)
 {
 	return strstr(name, "miss") || strstr(name, "loads") || strstr(name, "stores")
-		       ? "cpu, which tells where time goes, or page-fault"
-		       : "cpu, which goes by the clock";
+		       ? "cpu, which shows where time goes, or page-fault"
+		       : "cpu, which needs only a clock";
 }
 
 static int refuse(int code, const struct event *event, struct err *err)
@@ -218,19 +224,19 @@ static int refuse(int code, const struct event *event, struct err *err)
 		return privilege__explain(1U << PRIVILEGE_EVENTS, "to count on all CPUs", err);
 	if (code == -EBUSY || code == -ENOSPC)
 		return err__set(err, code,
-				"the CPU's counters are all in use: cannot count %s; another "
-				"profiler may have them, or fewer events fit",
+				"cannot count %s: all hardware counters of the CPU are in use. End "
+				"other profilers, or record fewer events",
 				name);
 	if (event->spec.kind != &event_pmu)
 		return err__set(err, code, "cannot count %s: %s", name, strerror(-code));
 	if (!perf__has_pmu())
 		return err__set(err, -ENOTSUP,
-				"this machine has no counters of the CPU's (PMU), as many virtual "
-				"machines do not: %s cannot be counted; record %s",
+				"cannot count %s: this machine has no hardware counters (PMU), "
+				"like many virtual machines. Record %s",
 				name, instead_of(name));
 	return err__set(err, code,
-			"this CPU does not count %s (%s): braid events lists what it does", name,
-			strerror(-code));
+			"this CPU cannot count %s (%s). braid events lists the events that it can",
+			name, strerror(-code));
 }
 
 static int attach_on(struct event *event, int cpu, struct perf_event_attr *attr, struct err *err)
@@ -293,7 +299,7 @@ const struct event_kind event_software = {
 	.name = "context-switches",
 	.other_name = software_name,
 	.unit = "count",
-	.help = "The thread leaves the CPU",
+	.help = "Times that a thread leaves the CPU",
 	.type = CHAIN_TICK,
 	.parse = parse,
 	.attach = attach,
@@ -304,7 +310,7 @@ const struct event_kind event_pmu = {
 	.other_name = pmu_name,
 	.is_name = is_raw,
 	.unit = "count",
-	.help = "What the CPU counts, by perf's names, or rNNN",
+	.help = "Events of the CPU's hardware counters, by perf's names, or rNNN",
 	.type = CHAIN_TICK,
 	.rated = true,
 	.parse = parse,

@@ -38,9 +38,9 @@ static void add_all(struct return_points *points, const struct elf_file *file,
 static int refuse(const struct return_wish *wish, const char *why, struct err *err)
 {
 	return err__set(err, -ENOTSUP,
-			"the returns of %s cannot be probed where they are: %s. --force replaces "
-			"its return addresses instead, which aborts the process if an exception, a "
-			"longjmp or a switch of stacks meets one; uprobe:, its calls, is harmless",
+			"cannot probe the returns of %s: %s. --force replaces its return addresses "
+			"instead, which aborts the process if an exception, a longjmp or a switch "
+			"of stacks passes one. uprobe:, for its calls, is harmless",
 			wish->name, why);
 }
 

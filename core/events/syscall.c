@@ -41,11 +41,10 @@ static int take_apart(const char *argument, char *ret_name, size_t size, uint64_
 	*ret_minimum = 0;
 	snprintf(ret_name, size, "%.*s", (int)len, argument);
 	if (argument[len] && duration__parse(minimum, ret_minimum))
-		return err__set(
-			err, -EINVAL,
-			"the shortest time in syscall:%s is a number with its unit, such as "
-			"1ms or 250us, not '%s'",
-			argument, minimum);
+		return err__set(err, -EINVAL,
+				"the minimum time in syscall:%s must be a number with a unit, such "
+				"as 1ms or 250us, not '%s'",
+				argument, minimum);
 	return named && syscall__number(ret_name) < 0 ? no_such(ret_name, err) : 0;
 }
 
@@ -107,16 +106,15 @@ static int attach(struct event *event, const struct event_place *place, struct e
 			return privilege__explain(1U << PRIVILEGE_EVENTS,
 						  "to attach to system calls", err);
 		code = link ? event__add_link(event, link, -1, err)
-			    : err__set(
-				      err, -errno, "cannot attach to system calls: %s%s",
-				      strerror(errno),
-				      errno == ENOENT
-					      ? " (a kernel without CONFIG_HAVE_SYSCALL_TRACEPOINTS"
-						"; uprobe:libc.so.6:NAME may do)"
-					      : "");
+			    : err__set(err, -errno, "cannot attach to system calls: %s%s",
+				       strerror(errno),
+				       errno == ENOENT ? " (the kernel lacks "
+							 "CONFIG_HAVE_SYSCALL_TRACEPOINTS). "
+							 "uprobe:libc.so.6:NAME may work"
+						       : "");
 	}
 	if (!code && take_calls(fd, event))
-		code = err__set(err, -errno, "the table of system calls cannot be written: %s",
+		code = err__set(err, -errno, "cannot write the table of system calls: %s",
 				strerror(errno));
 	return code;
 }
@@ -125,7 +123,8 @@ const struct event_kind event_syscall = {
 	.name = "syscall",
 	.argument = "[NAME][:MIN]",
 	.unit = "ns",
-	.help = "How long a system call takes, or each that does at least MIN: syscall:read:1ms",
+	.help = "Time of a system call, or of each system call, if it is at least MIN: "
+		"syscall:read:1ms",
 	.type = CHAIN_TRACEPOINT,
 	.programs = programs,
 	.slot = EVENT_SYSCALL,

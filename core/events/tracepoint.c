@@ -76,8 +76,8 @@ static int take_apart(const char *argument, struct parts *ret, struct err *err)
 		return misnamed(argument, err);
 	for (at = argument; at < end; at++)
 		if (!isalnum((unsigned char)*at) && *at != '_' && at != colon)
-			return err__set(err, -EINVAL, "tracepoint:%s is no name of a tracepoint",
-					argument);
+			return err__set(err, -EINVAL,
+					"tracepoint:%s is not the name of a tracepoint", argument);
 	snprintf(ret->name, sizeof(ret->name), "%.*s", (int)(end - colon - 1), colon + 1);
 	if (slash) {
 		snprintf(ret->text, sizeof(ret->text), "%s", slash + 1);
@@ -137,7 +137,7 @@ static int put_filter(const struct event *event, uint32_t key, const struct part
 	bool named;
 
 	if (!btf)
-		code = err__set(err, -errno, "the kernel's types cannot be read: %s",
+		code = err__set(err, -errno, "cannot read the kernel's types (BTF): %s",
 				strerror(errno));
 	if (!code && !filter__arguments(btf, parts->name, &named))
 		code = no_such(parts->name, err);
@@ -153,7 +153,7 @@ static int put_filter(const struct event *event, uint32_t key, const struct part
 		filter.required = filter.n;
 	btf__free(btf);
 	if (!code && bpf_map_update_elem(fd, &key, &filter, BPF_ANY))
-		code = err__set(err, -errno, "the filter cannot be set: %s", strerror(errno));
+		code = err__set(err, -errno, "cannot set the filter: %s", strerror(errno));
 	return code;
 }
 
@@ -193,7 +193,7 @@ const struct event_kind event_tracepoint = {
 	.name = "tracepoint",
 	.argument = "SYS:NAME[/FILTER/]",
 	.unit = "count",
-	.help = "A tracepoint of the kernel, where its arguments are so: "
+	.help = "A tracepoint of the kernel, with an optional filter on its arguments: "
 		"tracepoint:sched:sched_switch/prev->prio < 100/",
 	.type = CHAIN_TRACEPOINT,
 	.parse = parse,

@@ -55,8 +55,8 @@ static int parse(struct event_spec *spec, struct err *err)
 	    (strncmp(colon + 1, "0x", 2) != 0 || !isxdigit((unsigned char)colon[3]) ||
 	     !strtoull(colon + 1, &end, 16) || *end || errno))
 		return err__set(err, -EINVAL,
-				"the place in %s:%s is neither a symbol nor an offset in the "
-				"file such as 0x1a30",
+				"the location in %s:%s is neither a symbol nor an offset in the "
+				"file, such as 0x1a30",
 				kind, argument);
 	return 0;
 }
@@ -185,7 +185,7 @@ static int attach_in(struct uprobe *uprobe, const struct elf_file *file, struct 
 		if (uprobe->done[i] == file)
 			return 0;
 	if (uprobe->n_done == FILES_MAX)
-		return err__set(err, -E2BIG, "%s: there are more than %d such files",
+		return err__set(err, -E2BIG, "cannot attach %s: more than %d files match",
 				uprobe->event->spec.name, FILES_MAX);
 	code = uprobe->at->kind == &event_usdt ? attach_sites(uprobe, file, &ignored)
 					       : attach_place(uprobe, file, &ignored);
@@ -288,15 +288,14 @@ static int refuse(const struct uprobe *uprobe, struct err *err)
 		return ret;
 	if (!uprobe->without)
 		return err__set(err, -ENOENT,
-				"no target has mapped a file %s, and there is none of that name "
-				"here: give its path",
+				"no target has mapped a file %s, and braid finds no file of that "
+				"name. Give its path",
 				uprobe->file);
 	if (uprobe->at->kind != &event_usdt)
-		return err__set(err, -ENOENT,
-				"%s has no symbol %s, in no symbol table that there is",
+		return err__set(err, -ENOENT, "%s has no symbol %s in any available symbol table",
 				uprobe->file, uprobe->place);
-	return err__set(err, -ENOENT, "%s has no probe %s; %s%s", uprobe->file, uprobe->place,
-			uprobe->known[0] ? "there are: " : "it was built without any",
+	return err__set(err, -ENOENT, "%s has no probe %s: %s%s", uprobe->file, uprobe->place,
+			uprobe->known[0] ? "it has " : "it was built without probes",
 			uprobe->known);
 }
 
@@ -334,7 +333,7 @@ static int attach(struct event *event, const struct event_place *place, struct e
 const struct event_kind event_uprobe = {
 	.name = "uprobe",
 	.argument = "FILE:SYMBOL",
-	.help = "A function of a program or library is called: uprobe:libc.so.6:malloc",
+	.help = "Calls of a function of a program or library: uprobe:libc.so.6:malloc",
 	.parse = parse,
 	UPROBE,
 };
@@ -342,7 +341,7 @@ const struct event_kind event_uprobe = {
 const struct event_kind event_uretprobe = {
 	.name = "uretprobe",
 	.argument = "FILE:SYMBOL",
-	.help = "... returns, with the stack of who called it: uretprobe:libc.so.6:malloc",
+	.help = "Returns of such a function, with the caller's stack: uretprobe:libc.so.6:malloc",
 	.parse = parse,
 	UPROBE,
 };
@@ -350,7 +349,8 @@ const struct event_kind event_uretprobe = {
 const struct event_kind event_usdt = {
 	.name = "usdt",
 	.argument = "FILE:PROVIDER:NAME",
-	.help = "A probe that the program was built with: usdt:libstdc++.so.6:libstdcxx:throw",
+	.help = "A static probe (USDT) of a program or library: "
+		"usdt:libstdc++.so.6:libstdcxx:throw",
 	.parse = parse_usdt,
 	UPROBE,
 };

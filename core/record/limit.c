@@ -72,14 +72,15 @@ static void give_up(struct session *session, uint64_t now)
  * that the user requested is an error. */
 static int cannot_keep(struct session *session, int code, const struct err *why, struct err *err)
 {
-	char text[sizeof(why->text) + 32];
+	char text[sizeof(why->text) + 64];
 
 	if (session->opts.insist) {
 		*err = *why;
 		return code;
 	}
 	if (session->opts.on_note) {
-		snprintf(text, sizeof(text), "no limit is kept: %s", why->text);
+		snprintf(text, sizeof(text), "the limit of --max-overhead is not enforced: %s",
+			 why->text);
 		session->opts.on_note(session->opts.ctx, text);
 	}
 	session__end_limit(session);

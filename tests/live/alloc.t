@@ -161,11 +161,11 @@ def check_refused():
     for event, command, status, words in [
             ("alloc:mallocs", "true", 2, "did you mean alloc:malloc?"),
             ("alloc:ruby", "true", 1, "does not tell their size"),
-            ("alloc,alloc:mmap", "true", 2, "not for one recording"),
+            ("alloc,alloc:mmap", "true", 2, "cannot be recorded together"),
             ("alloc:python", "/usr/bin/python3.11", 1, "_PyObject_Malloc"), # Debian's has no symbols
-            ("alloc:cobol", ALLOCS, 1, "there are alloc, alloc:malloc, alloc:mmap, alloc:python"),
-            ("alloc", stripped, 1, "has no libraries, and no symbol malloc: what it takes from "
-                                   "the kernel is -e alloc:mmap")]:
+            ("alloc:cobol", ALLOCS, 1, "Choose alloc, alloc:malloc, alloc:mmap, alloc:python"),
+            ("alloc", stripped, 1, "is statically linked and has no symbol malloc. Use -e alloc:mmap "
+                                   "for memory from the kernel")]:
         result = gate.braid("record", "-e", event, "-o", gate.path("refused.db"), "--", command)
         gate.equal(result.status, status, f"{event}: status", result.err)
         gate.ok(words in result.err, f"{event}: says why", result.err)

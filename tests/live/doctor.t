@@ -216,7 +216,7 @@ def check_probes(targets):
             gate.equal((result.status, result.err.splitlines()[-1]),
                        (1, f"braid: not permitted to attach probes: {why}"), f"as the unit: record -e {event}")
     result = braid(ALL, "record", "-o", "alloc.db", "-d", "0.1", "-p", pid, "-e", "alloc:malloc")
-    limit = "alloc:malloc: no limit is kept: not permitted to read the kernel's BPF statistics: " + why
+    limit = "alloc:malloc: the limit of --max-overhead is not enforced: not permitted to read the kernel's BPF statistics: " + why
     gate.ok(result.err.count(limit + "\n") == (not result.status) and
             (not result.status or why in result.err), "as the unit: record -e alloc:malloc", result)
 

@@ -130,8 +130,8 @@ def check_refused():
     before = gate.all_ids("prog")
     for events, status, words in [
             ("cpuu", 2, "there is no event 'cpuu': did you mean cpu?"),
-            ("cpu,cpu", 2, "the event cpu is there twice"),
-            (",".join(f"tracepoint:x:t{number}" for number in range(17)), 2, "16 events at most"),
+            ("cpu,cpu", 2, "the event cpu is given twice"),
+            (",".join(f"tracepoint:x:t{number}" for number in range(17)), 2, "at most 16 events"),
             ("tracepoint:syscalls:sys_enter_raed", 2, "there is no system call 'raed'"),
             ("uprobe:libc.so.6:0x", 2, "neither a symbol nor an offset"),
             ("tracepoint:sched:sched_swich", 1,

@@ -231,25 +231,25 @@ def check_refused():
     has_pmu = os.path.exists("/sys/bus/event_source/devices/cpu")
     has_kprobes = os.path.exists("/sys/bus/event_source/devices/kprobe/type")
     cases = [("tracepoint:sched:sched_switch/prv->prio < 1/", 1,
-              "has no argument 'prv'; there are: preempt, prev, next"),
+              "has no argument 'prv'. Choose one of preempt, prev, next"),
              ("tracepoint:sched:sched_switch/prev->prioo < 1/", 1,
-              "struct task_struct has no field 'prioo'; did you mean: prio"),
-             ("tracepoint:sched:sched_switch/prev->prio == abc/", 1, "prio is no text"),
-             ("tracepoint:sched:sched_switch/prev->comm < 5/", 1, "comm is a text: compare it with"),
-             ("tracepoint:sched:sched_switch/prev->se == 5/", 1, "se is a struct, no number"),
-             ("tracepoint:sched:sched_switch/prev->sched_reset_on_fork == 1/", 1, "is a bit field"),
+              "struct task_struct has no field 'prioo': did you mean prio"),
+             ("tracepoint:sched:sched_switch/prev->prio == abc/", 1, "compare prio with 'abc': the argument is not a text"),
+             ("tracepoint:sched:sched_switch/prev->comm < 5/", 1, "compare comm with a number: it is a text. Compare it with"),
+             ("tracepoint:sched:sched_switch/prev->se == 5/", 1, "compare se with a number: it is a struct"),
+             ("tracepoint:sched:sched_switch/prev->sched_reset_on_fork == 1/", 1, "it is a bit field"),
              ("tracepoint:sched:sched_switch/preempt->x == 1/", 1, "preempt has no fields"),
              ("tracepoint:sched:sched_swich/a == 1/", 1, "did you mean sched_switch?"),
-             (f"usdt:{OCCURS}:occurs:begn", 1, "has no probe occurs:begn; there are: occurs:begin, occurs:end"),
-             (f"usdt:{gate.MARKS}:a:b", 1, "it was built without any"),
+             (f"usdt:{OCCURS}:occurs:begn", 1, "has no probe occurs:begn: it has occurs:begin, occurs:end"),
+             (f"usdt:{gate.MARKS}:a:b", 1, "it was built without probes"),
              (f"uretprobe:{OCCURS}:nobody", 1, "has no symbol nobody"),
              (f"uprobe:{OCCURS}:obey:latency:uretprobe:{OCCURS}:nobody", 1, "has no symbol nobody"),
-             (",".join(f"uprobe:a:f{i}" for i in range(50)), 2, "16 events at most")]
+             (",".join(f"uprobe:a:f{i}" for i in range(50)), 2, "at most 16 events")]
     if not has_pmu:
-        cases += [("cycles", 1, "cycles cannot be counted; record cpu"),
-                  ("cpu,LLC-load-misses", 1, "or page-fault"), ("r01c4", 1, "record cpu")]
+        cases += [("cycles", 1, "cannot count cycles: this machine has no hardware counters"),
+                  ("cpu,LLC-load-misses", 1, "or page-fault"), ("r01c4", 1, "Record cpu")]
     if not has_kprobes:
-        cases += [(f"{kind}:vfs_read", 1, "use a tracepoint near vfs_read instead")
+        cases += [(f"{kind}:vfs_read", 1, "Use a tracepoint near vfs_read instead")
                   for kind in ("kprobe", "kretprobe", "fentry")]
     before = gate.all_ids("prog")
     for events, status, words in cases:

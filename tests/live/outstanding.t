@@ -162,9 +162,9 @@ def check_refused():
     for event, status, words in [
             ("cpu", 2, "add -e alloc"), ("alloc:mmap", 2, "/proc/PID/smaps"),
             ("alloc:mallok", 2, "did you mean alloc:malloc?"),
-            ("alloc,outstanding", 2, "not for one recording"),
+            ("alloc,outstanding", 2, "cannot be recorded together"),
             ("alloc:ruby", 1, "does not tell their size"),
-            ("alloc:jvm", 1, "freed by the garbage collector")]:
+            ("alloc:jvm", 1, "the garbage collector does not report")]:
         result = gate.braid("record", "-e", event, "--outstanding", "-o", gate.path("refused.db"),
                             "--", "true")
         gate.equal(result.status, status, f"{event}: status", result.err)
@@ -185,7 +185,7 @@ def check_limit():
                         "--max-overhead", "0.1", "-o", file, "--", ALLOCS,
                         input=b"rate 100000 1\nkeep 1 5000000\n", stdin=None)
     gate.equal(result.status, 0, "limit: status", result.err)
-    gate.ok("--max-overhead is 0.1: this is what was outstanding after" in result.err,
+    gate.ok("--max-overhead is 0.1: the figures are those after" in result.err,
             "limit: that it was given up is said", result.err)
     gate.equal([value for value in sizes(gate.Recording(file)) if value == 5000000], [],
                "limit: what came later is not there")

@@ -94,7 +94,7 @@ def check_paranoid(setting):
     words = ("record", "-d", "0.1", "-o", os.path.join(ROOM, "paranoid.db"), "-p", target.pid)
     for event, what in ("cpu", "to sample all CPUs"), ("wall", "to sample all CPUs"), (
             "page-fault", "to count on all CPUs"), ("kprobe:vfs_getattr", (
-                "to attach to functions of the kernel; tracepoints and syscall:NAME may do")):
+                "to attach to functions of the kernel (tracepoints and syscall:NAME may work)")):
         result = braid(RECORD, *words, "-e", event)
         gate.equal((result.status, result.err.splitlines()[-1]), (1, (
             f"braid: not permitted {what}: kernel.perf_event_paranoid is {setting}, so that this kernel "

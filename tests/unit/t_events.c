@@ -65,27 +65,27 @@ static void test_refused(void)
 	memset(longest + strlen(longest), 'x', EVENT_NAME_BYTES);
 	refuses("", "name is missing");
 	refuses("cpu,", "name is missing");
-	refuses("cpu,cpu", "the event cpu is there twice");
-	refuses("off-cpu,wall", "one of them contains the other");
-	refuses("off-cpu:5", "shortest time of waiting");
+	refuses("cpu,cpu", "the event cpu is given twice");
+	refuses("off-cpu,wall", "one contains the other");
+	refuses("off-cpu:5", "not a minimum time of waiting");
 	refuses("lock:pthread:5", "lock:pthread:10us");
 	refuses("lock:pthread:", "lock:pthread:10us");
-	refuses("lock:pthreads", "shortest time of waiting");
-	refuses("lock-holder:pthread", "shortest time of waiting");
-	refuses("lock:pthread,lock:pthread:1ms", "lock:pthread is there twice");
-	refuses("block-io:5", "shortest time of block I/O");
-	refuses("wall:-1ms", "shortest time of waiting");
-	refuses("off-cpu:2days", "shortest time of waiting");
-	refuses("off-cpu:90000s", "shortest time of waiting");
+	refuses("lock:pthreads", "not a minimum time of waiting");
+	refuses("lock-holder:pthread", "not a minimum time of waiting");
+	refuses("lock:pthread,lock:pthread:1ms", "lock:pthread is given twice");
+	refuses("block-io:5", "not a minimum time of block I/O");
+	refuses("wall:-1ms", "not a minimum time of waiting");
+	refuses("off-cpu:2days", "not a minimum time of waiting");
+	refuses("off-cpu:90000s", "not a minimum time of waiting");
 	refuses("cpus", "did you mean cpu or cs?");
 	refuses("uprobes:x:y", "did you mean uprobe or kprobe?");
 	refuses("tracepoit:sched:sched_switch", "did you mean tracepoint?");
 	refuses("nothing-like-it", ", syscall, tracepoint, uprobe, ");
-	refuses("nothing-like-it", "A:latency:B[:MIN]; braid events says more of them");
+	refuses("nothing-like-it", "A:latency:B[:MIN]; braid events describes them");
 	refuses("page-fualt", "did you mean page-fault");
 	refuses("LLC-load-mises", "did you mean LLC-load-misses");
 	refuses("r12x", "there is no event 'r12x'");
-	refuses("page-faults,faults", "the event page-fault is there twice");
+	refuses("page-faults,faults", "the event page-fault is given twice");
 	refuses("cycles:u", "the event cycles takes no argument");
 	refuses("uprobe:/bin/ls:main/x == 1/", "uprobe takes no filter");
 	refuses("uretprobe:libc.so.6:malloc/ret == 0/", "uretprobe takes no filter");
@@ -96,20 +96,21 @@ static void test_refused(void)
 	refuses("uprobe:/usr/bin/ls/", "a uprobe is uprobe:FILE:SYMBOL");
 	refuses("faults:u", "the event faults takes no argument");
 	refuses("cpu:1", "takes no argument");
-	refuses("tracepoint", "needs an argument: tracepoint:SYS:NAME");
-	refuses("uprobe:", "needs an argument: uprobe:FILE:SYMBOL");
+	refuses("tracepoint", "requires an argument: tracepoint:SYS:NAME");
+	refuses("uprobe:", "requires an argument: uprobe:FILE:SYMBOL");
 	refuses("tracepoint:sched_switch", "tracepoint:SYS:NAME");
 	refuses("tracepoint:sched:", "tracepoint:SYS:NAME");
-	refuses("tracepoint:sched:a b", "no name of a tracepoint");
-	refuses("tracepoint:a:b:c", "no name of a tracepoint");
+	refuses("tracepoint:sched:a b", "is not the name of a tracepoint");
+	refuses("tracepoint:a:b:c", "is not the name of a tracepoint");
 	refuses("tracepoint:syscalls:sys_enter_opnat", "there is no system call 'opnat'");
 	refuses("tracepoint:syscalls:openat", "sys_enter_NAME or sys_exit_NAME, not openat");
 	refuses("usdt:libc.so.6:setjmp", "usdt:FILE:PROVIDER:NAME");
 	refuses("usdt:libc.so.6::setjmp", "usdt:FILE:PROVIDER:NAME");
 	refuses("usdt:libc.so.6:libc:", "usdt:FILE:PROVIDER:NAME");
 	refuses("uretprobe:libc.so.6", "uretprobe:FILE:SYMBOL");
-	refuses("kprobe:a b", "kprobe:a b is no function of the kernel: kprobe:FUNCTION");
-	refuses("kretprobe:", "needs an argument: kretprobe:FUNCTION");
+	refuses("kprobe:a b",
+		"kprobe:a b does not name a function of the kernel. Write kprobe:FUNCTION");
+	refuses("kretprobe:", "requires an argument: kretprobe:FUNCTION");
 	refuses("syscall:raed", "there is no system call 'raed': did you mean read");
 	refuses("syscall:read:1", "such as 1ms or 250us, not '1'");
 	refuses("syscall:1m", "such as 1ms or 250us, not '1m'");
@@ -121,12 +122,12 @@ static void test_refused(void)
 	refuses("uprobe:libc.so.6:0x12zz", "neither a symbol nor an offset");
 	refuses("uprobe:libc.so.6:4711", "neither a symbol nor an offset");
 	refuses("uprobe:libc.so.6:0xffffffffffffffffff", "neither a symbol nor an offset");
-	refuses(longest, "511 bytes at most");
+	refuses(longest, "at most 511 bytes");
 	refuses("uprobe:a:1x", "neither a symbol nor an offset");
 	refuses("cpu,uprobe:x:a,uprobe:x:b,uprobe:x:c,uprobe:x:d,uprobe:x:e,uprobe:x:f,uprobe:x:g,"
 		"uprobe:x:h,uprobe:x:i,uprobe:x:j,uprobe:x:k,uprobe:x:l,uprobe:x:m,uprobe:x:n,"
 		"uprobe:x:o,uprobe:x:p",
-		"16 events at most");
+		"at most 16 events");
 }
 
 static void test_filters_refused(void)
@@ -136,23 +137,24 @@ static void test_filters_refused(void)
 	refuses("tracepoint:s:n/", "a filter begins and ends with a slash");
 	refuses("tracepoint:s:n/a == 1", "a filter begins and ends with a slash");
 	refuses("tracepoint:s:n//", "a filter begins and ends with a slash");
-	refuses("tracepoint:s:n/ /", "there is none at ''");
-	refuses("tracepoint:s:n/1 == a/", "there is none at '1 == a'");
-	refuses("tracepoint:s:n/a/", "not by ''");
-	refuses("tracepoint:s:n/a = 1/", "not by '= 1'");
-	refuses("tracepoint:s:n/a && b/", "not by '&& b'");
+	refuses("tracepoint:s:n/ /", "is missing at ''");
+	refuses("tracepoint:s:n/1 == a/", "is missing at '1 == a'");
+	refuses("tracepoint:s:n/a/", "not with ''");
+	refuses("tracepoint:s:n/a = 1/", "not with '= 1'");
+	refuses("tracepoint:s:n/a && b/", "not with '&& b'");
 	refuses("tracepoint:s:n/a ==/", "not with ''");
 	refuses("tracepoint:s:n/a == (1)/", "not with '(1)'");
-	refuses("tracepoint:s:n/a == 1x/", "no number that fits: 1x");
-	refuses("tracepoint:s:n/a == 0x1ffffffffffffffff/", "no number that fits");
-	refuses("tracepoint:s:n/a == -9223372036854775809/", "no number that fits");
-	refuses("tracepoint:s:n/a == 1 b == 2/", "joined by && or ||, not by 'b == 2'");
-	refuses("tracepoint:s:n/a == \"b/", "the text in a filter has no end: \"b");
-	refuses("tracepoint:s:n/a < b/", "texts are compared by == and != only: b");
-	refuses("tracepoint:s:n/a == abcdefghijklmnopqrstuvwxyzabcdef/", "31 characters at most");
-	refuses(deep, "a filter follows 3 fields at most, not 'e == 1'");
+	refuses("tracepoint:s:n/a == 1x/", "malformed or larger than 64 bits: 1x");
+	refuses("tracepoint:s:n/a == 0x1ffffffffffffffff/", "malformed or larger than 64 bits");
+	refuses("tracepoint:s:n/a == -9223372036854775809/", "malformed or larger than 64 bits");
+	refuses("tracepoint:s:n/a == 1 b == 2/", "joined with && or ||, not with 'b == 2'");
+	refuses("tracepoint:s:n/a == \"b/",
+		"the closing quote of a text in the filter is missing: \"b");
+	refuses("tracepoint:s:n/a < b/", "texts can only be compared with == and !=: b");
+	refuses("tracepoint:s:n/a == abcdefghijklmnopqrstuvwxyzabcdef/", "at most 31 characters");
+	refuses(deep, "may follow at most 3 fields: remove 'e == 1'");
 	refuses("tracepoint:s:n/a==1||a==2||a==3||a==4||a==5||a==6||a==7||a==8||a==9/",
-		"a filter has 8 comparisons at most");
+		"a filter may have at most 8 comparisons");
 }
 
 static void test_intervals(void)
@@ -161,19 +163,20 @@ static void test_intervals(void)
 	struct kernel_half_opts opts = {};
 	struct err err = {};
 
-	refuses("latency", "needs an argument: latency:A:latency:B[:MIN]");
+	refuses("latency", "requires an argument: latency:A:latency:B[:MIN]");
 	refuses("latency:x", "an interval is A:latency:B");
 	refuses(":latency:uprobe:a:b", "an interval is A:latency:B");
 	refuses("uprobe:a:b:latency:", "an interval is A:latency:B");
-	refuses("uprobe:a:b:latency:uprobe:a:c:latency:uprobe:a:d", "has two ends, not three");
+	refuses("uprobe:a:b:latency:uprobe:a:c:latency:uprobe:a:d",
+		"has two ends, but this one has three");
 	refuses("cpu:latency:uprobe:a:b", "cannot begin or end at cpu");
 	refuses("uprobe:a:b:latency:syscall:read", "cannot begin or end at syscall:read");
 	refuses("uprobe:a:b:latency:uprob:a:c", "did you mean uprobe");
 	refuses("uprobe:a:latency:uprobe:a:c", "uprobe:FILE:SYMBOL");
-	refuses("uprobe:a:b:latency:uprobe:a:c:10", "10 is not the shortest time between two");
+	refuses("uprobe:a:b:latency:uprobe:a:c:10", "'10' is not a minimum time between two");
 	refuses("uprobe:a:b:latency:uprobe:a:4711", "neither a symbol nor an offset");
 	refuses("uprobe:a:b:latency:uprobe:a:1ms", "neither a symbol nor an offset");
-	refuses("uprobe:a:b:1ms:latency:uprobe:a:c", "comes last, A:latency:B:MIN");
+	refuses("uprobe:a:b:1ms:latency:uprobe:a:c", "comes last: A:latency:B:MIN");
 	is_int(event_list__parse("tracepoint:s:n/a==1/:latency:uretprobe:x:f,"
 				 "usdt:x:p:n:latency:tracepoint:s:n/a==1/,"
 				 "kprobe:f:latency:kretprobe:f,tracepoint:s:n/a==1/",

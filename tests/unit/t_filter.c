@@ -228,23 +228,27 @@ static void refuses(const struct btf *btf, const char *tracepoint, const char *t
 static void test_refused(const struct btf *btf)
 {
 	refuses(btf, "made", "numbr == 1", -ENOENT,
-		"no argument 'numbr'; there are: thing, number, small, name, word, bits");
+		"no argument 'numbr'. Choose one of thing, number, small, name, word, bits");
 	refuses(btf, "made", "arg6 == 1", -ENOENT, "no argument 'arg6'");
-	refuses(btf, "made", "thing->dept == 1", -ENOENT, "no field 'dept'; did you mean: depth");
+	refuses(btf, "made", "thing->dept == 1", -ENOENT, "no field 'dept': did you mean depth");
 	refuses(btf, "made", "thing->xyz == 1", -ENOENT,
-		"no field 'xyz'; there are: depth, text, next, label, in, flags, level, wide");
+		"no field 'xyz': it has depth, text, next, label, in, flags, level, wide");
 	refuses(btf, "made", "number->a == 1", -ENOENT, "number has no fields");
 	refuses(btf, "made", "thing->depth.a == 1", -ENOENT, "depth has no fields");
-	refuses(btf, "made", "thing->in == 1", -ENOTSUP, "in is a struct, no number");
-	refuses(btf, "made", "thing->text == 1", -ENOTSUP, "text is a text");
-	refuses(btf, "made", "thing->depth == deep", -ENOTSUP, "depth is no text");
-	refuses(btf, "made", "bits->one == 1", -ENOTSUP, "one is a bit field");
-	refuses(btf, "made", "bits->words == 1", -ENOTSUP, "words is a whole array");
+	refuses(btf, "made", "thing->in == 1", -ENOTSUP,
+		"compare in with a number: it is a struct");
+	refuses(btf, "made", "thing->text == 1", -ENOTSUP,
+		"compare text with a number: it is a text");
+	refuses(btf, "made", "thing->depth == deep", -ENOTSUP,
+		"compare depth with 'deep': the argument is not a text");
+	refuses(btf, "made", "bits->one == 1", -ENOTSUP, "compare one: it is a bit field");
+	refuses(btf, "made", "bits->words == 1", -ENOTSUP,
+		"compare words with a number: it is a whole array");
 	refuses(btf, "made", "thing->next->next->label == x", -ENOTSUP, "too many pointers");
-	refuses(btf, "nobody", "a == 1", -ENOENT, "does not say what arguments nobody has");
+	refuses(btf, "nobody", "a == 1", -ENOENT, "cannot filter the tracepoint nobody");
 	refuses(btf, "bare", "a == 1", -ENOENT, "has no arguments to filter by");
-	refuses(btf, "nameless", "a == 1", -ENOENT, "there are: arg0 up to arg0");
-	refuses(btf, "made", "comm == x", -ENOTSUP, "where a task's comm is");
+	refuses(btf, "nameless", "a == 1", -ENOENT, "Choose one of arg0 to arg0");
+	refuses(btf, "made", "comm == x", -ENOTSUP, "cannot compare a thread's comm");
 }
 
 int main(void)
