@@ -93,8 +93,8 @@ int clickhouse__init(struct clickhouse *clickhouse, const struct url *url, struc
 	    strspn(database, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") !=
 		    strlen(database))
 		return err__set(err, -EINVAL,
-				"'%s' is not the name of a database: clickhouse://HOST:PORT/NAME, "
-				"of letters, digits and _",
+				"'%s' is not the name of a database. Use letters, digits and _: "
+				"clickhouse://HOST:PORT/NAME",
 				database);
 	strcpy(clickhouse->database, database);
 	snprintf(clickhouse->what, sizeof(clickhouse->what), "%s/%s", url->server, database);
@@ -328,7 +328,7 @@ static enum sent has_ttl(struct clickhouse *clickhouse, bool *ret, struct err *e
 	if (sent != SENT_OK)
 		return sent;
 	if (!reply.body || sscanf(reply.body, "%u.%u", &major, &minor) != 2) {
-		err__set(err, -EBADMSG, "%s is no ClickHouse server", clickhouse->what);
+		err__set(err, -EBADMSG, "%s is not a ClickHouse server", clickhouse->what);
 		sent = SENT_DENIED;
 	}
 	*ret = major > 19 || (major == 19 && minor >= 6);
@@ -410,7 +410,8 @@ enum sent clickhouse__salt(struct clickhouse *clickhouse, char ret[CLICKHOUSE_SA
 
 	*ret = '\0';
 	if (sent == SENT_DENIED && is_about_tables(err->text))
-		err__prefix(err, -ENOENT, "no tables of braid there (--init makes them)?");
+		err__prefix(err, -ENOENT,
+			    "the tables of braid may be missing there (--init creates them)");
 	if (sent != SENT_OK)
 		return sent;
 	rows = clickhouse__rows(&reply);
@@ -426,12 +427,13 @@ enum sent clickhouse__salt(struct clickhouse *clickhouse, char ret[CLICKHOUSE_SA
 	}
 	http_reply__done(&reply);
 	if (!known || rows.failed) {
-		err__set(err, -EPROTO, "the tables in %s are of another version of braid",
+		err__set(err, -EPROTO, "the tables in %s belong to another version of braid",
 			 clickhouse->what);
 		return SENT_DENIED;
 	}
 	if (*ret)
 		return SENT_OK;
-	err__set(err, -ENOENT, "%s has no tables of braid: --init makes them", clickhouse->what);
+	err__set(err, -ENOENT, "%s has no tables of braid. Use --init to create them",
+		 clickhouse->what);
 	return SENT_REFUSED;
 }

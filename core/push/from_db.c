@@ -61,7 +61,8 @@ static int no_memory(struct from_db *db)
 
 static int damaged(struct from_db *db)
 {
-	return err__set(db->err, -EBADMSG, "%s: the answer makes no sense", db->clickhouse.what);
+	return err__set(db->err, -EBADMSG, "cannot read the answer of %s: it is malformed",
+			db->clickhouse.what);
 }
 
 /* Sets the message for an error in an answer. */
@@ -69,7 +70,8 @@ static int fail(struct from_db *db, int code)
 {
 	if (code == -E2BIG)
 		return err__set(db->err, code,
-				"%s has more than can be shown at once: ask for less by --where",
+				"cannot read the samples in %s: there are too many. Use --where to "
+				"select fewer",
 				db->clickhouse.what);
 	return code == -EBADMSG ? damaged(db) : code == -ENOMEM ? no_memory(db) : code;
 }
@@ -101,7 +103,8 @@ static int ask(struct from_db *db, const struct clickhouse_ids *ids, row_fn row,
 		return sent == SENT_STOPPED ? err__set(db->err, -EINTR, "stopped")
 		       : sent == SENT_TOO_LARGE
 			       ? err__set(db->err, -EREMOTEIO,
-					  "%s has no memory for that: ask for less by --where",
+					  "cannot query %s: the server has too little memory. Use "
+					  "--where to select fewer samples",
 					  db->clickhouse.what)
 			       : -EREMOTEIO;
 	rows = clickhouse__rows(&reply);
@@ -166,7 +169,7 @@ static int find_events(struct from_db *db)
 
 	compare_rates(db);
 	if (!ret && !db->recorded->events.n)
-		ret = err__set(db->err, -ENOENT, "%s has nothing that fits --where",
+		ret = err__set(db->err, -ENOENT, "%s has no samples that match --where",
 			       db->clickhouse.what);
 	return ret;
 }
@@ -458,9 +461,9 @@ static int find_series(struct from_db *db)
 
 /* ---- result ---- */
 
-#define UNKNOWN_STACKS "stacks that the database does not know"
-#define UNRATED	       "ticks left out, as their rate is unknown"
-#define BEYOND	       "stacks left out, as they are not among the 100,000 greatest"
+#define UNKNOWN_STACKS "stacks missing in the database"
+#define UNRATED	       "samples left out: their rate is unknown"
+#define BEYOND	       "stacks left out: they are not among the 100,000 largest"
 
 static int add_sum(struct from_db *db, const struct sum *sum, uint64_t *unknown)
 {

@@ -44,12 +44,14 @@ static int read_token(const char *path, char *buf, size_t size, struct err *err)
 	buf[n] = '\0';
 	len = strcspn(buf, "\r\n");
 	if (!len || len + strspn(buf + len, "\r\n") != (size_t)n) /* also if there is a NUL */
-		return err__set(err, -EINVAL, "%s does not hold one line, a token or user:password",
+		return err__set(err, -EINVAL,
+				"%s must contain exactly one line: a bearer token or user:password",
 				path);
 	buf[len] = '\0';
 	for (size_t i = 0; i < len; i++)
 		if (buf[i] < ' ' || buf[i] > '~')
-			return err__set(err, -EINVAL, "%s holds characters that no token has",
+			return err__set(err, -EINVAL,
+					"%s contains characters that are not allowed in a token",
 					path);
 	return 0;
 }

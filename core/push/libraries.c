@@ -45,15 +45,16 @@ static int load(const char *library, const char *package, const struct function 
 	void *handle = dlopen(library, RTLD_NOW);
 
 	if (!handle)
-		return err__set(err, -ELIBACC, "%s is missing, which this needs: install %s",
+		return err__set(err, -ELIBACC, "cannot load %s: the library is missing. Install %s",
 				library, package);
 	for (size_t i = 0; i < n; i++) {
 		void **place = (void **)((char *)&libraries + functions[i].place);
 
 		*place = dlsym(handle, functions[i].name);
 		if (!*place)
-			return err__set(err, -ELIBBAD, "%s has no %s: it is too old", library,
-					functions[i].name);
+			return err__set(err, -ELIBBAD,
+					"cannot use %s: it lacks %s. Install a newer version",
+					library, functions[i].name);
 	}
 	return 0;
 }
@@ -68,7 +69,7 @@ const struct libraries *libraries__get(struct err *err)
 	    load(CRYPTO_LIBRARY, "libssl3", crypto_functions, ARRAY_SIZE(crypto_functions), err))
 		return NULL;
 	if (libraries.global_init(CURL_GLOBAL_DEFAULT)) {
-		err__set(err, -ENOMEM, "libcurl cannot be set up");
+		err__set(err, -ENOMEM, "cannot initialize libcurl");
 		return NULL;
 	}
 	loaded = true;

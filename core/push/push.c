@@ -320,9 +320,10 @@ static int find_source(struct push *push)
 	free(copy);
 	if (!push->only || !push->directory)
 		return err__set(push->err, -ENOMEM, "out of memory");
-	return push->opts->watch ? err__set(push->err, -ENOTDIR,
-					    "%s is a file: --watch is for a directory", source)
-				 : 0;
+	return push->opts->watch
+		       ? err__set(push->err, -ENOTDIR,
+				  "--watch requires a directory, and %s is a file", source)
+		       : 0;
 }
 
 static int open_state(struct push *push)
@@ -397,7 +398,7 @@ static int result_of(struct push *push, enum sent sent)
 	}
 	if (!push->state.n && !push->opts->watch)
 		return err__set(push->err, -ENOENT,
-				"there are no recordings in %s: files that end in " SUFFIX,
+				"there are no recordings in %s. Their names end in " SUFFIX,
 				push->directory);
 	return 0;
 }

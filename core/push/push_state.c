@@ -139,7 +139,9 @@ static int read_lines(struct push_state *state, char *text, struct err *err)
 	if (strncmp(line, MAGIC, strlen(MAGIC)) != 0 || !text)
 		return -EBADMSG;
 	if (strcmp(line + strlen(MAGIC), state->target) != 0)
-		return err__set(err, -EINVAL, "%s is about %s: name another file with --state",
+		return err__set(err, -EINVAL,
+				"the state file %s belongs to the target %s. Choose another file "
+				"with --state",
 				state->path, line + strlen(MAGIC));
 	line = strsep(&text, "\n");
 	if (sscanf(line, "removed %" SCNu64, &state->removed) != 1)
@@ -157,7 +159,7 @@ static int read_file(struct push_state *state, struct err *err)
 	int ret;
 
 	if (fstat(state->fd, &st) || !S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX)
-		return err__set(err, -EBADMSG, "%s is no state of braid push", state->path);
+		return err__set(err, -EBADMSG, "%s is not a state file of braid push", state->path);
 	if (!st.st_size)
 		return 0;
 	text = calloc(1, st.st_size + 1);
@@ -168,7 +170,8 @@ static int read_file(struct push_state *state, struct err *err)
 	free(text);
 	if (ret == -EBADMSG)
 		err__set(err, ret,
-			 "%s is no state of braid push, or damaged: name another file with --state",
+			 "%s is damaged, or not a state file of braid push. Choose another file "
+			 "with --state",
 			 state->path);
 	return ret == -ENOMEM ? err__set(err, ret, "out of memory") : ret;
 }
@@ -182,9 +185,9 @@ int push_state__open(const char *path, const char *target, struct push_state *re
 		return err__set(err, -ENOMEM, "out of memory");
 	code = lock(path, &ret->fd);
 	if (code == -EBUSY)
-		return err__set(err, code, "another braid push has %s open", path);
+		return err__set(err, code, "another braid push is using %s", path);
 	if (code)
-		return err__set(err, code, "cannot write %s: %s; --state FILE keeps it elsewhere",
+		return err__set(err, code, "cannot write %s: %s. Choose another file with --state",
 				path, strerror(-code));
 	return read_file(ret, err);
 }

@@ -76,8 +76,8 @@ static void tell(struct sender *sender, const char *what, const struct http_repl
 		snprintf(sender->why, sizeof(sender->why), "%.100s: %.250s", what, reply->why);
 	else if (reply->status >= 300 && reply->status < 400)
 		snprintf(sender->why, sizeof(sender->why),
-			 "%.100s answers %ld and sends us elsewhere, which is not followed: "
-			 "give the URL of the place itself",
+			 "%.100s answers with a redirection (%ld), which braid does not follow. "
+			 "Give the final URL",
 			 what, reply->status);
 	else
 		snprintf(sender->why, sizeof(sender->why), "%.100s answers %ld%s%.250s", what,

@@ -96,15 +96,16 @@ int url__parse(const char *text, struct url *ret, struct err *err)
 
 	*ret = (struct url) {};
 	if (memchr(host, '@', len)) /* the URL is not shown, as it may contain a password */
-		return err__set(err, -EINVAL,
-				"a URL with a user is not taken, as everybody sees command lines: "
-				"write user:password into a file for --token-file");
+		return err__set(
+			err, -EINVAL,
+			"a URL must not contain a user: all users of this machine can read command "
+			"lines. Write user:password into a file and use --token-file");
 	if (!scheme)
-		return err__set(err, -EINVAL, "'%s' is not " FORM, text);
+		return err__set(err, -EINVAL, "'%s' does not match " FORM, text);
 	ret->format = scheme->format;
 	ret->secure = scheme->secure;
 	if (parse_host(host, len, scheme, ret) || parse_path(host + len, ret))
-		return err__set(err, -EINVAL, "'%s' is not " FORM ", and nothing more", text);
+		return err__set(err, -EINVAL, "'%s' does not match " FORM "", text);
 	return 0;
 }
 

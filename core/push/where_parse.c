@@ -229,7 +229,7 @@ static struct where_node *parse_term(struct parser *parser)
 		return node;
 	}
 	if (++parser->terms > TERMS_MAX)
-		fail(parser, "there is too much");
+		fail(parser, "there are too many comparisons");
 	field = parser->ret ? NULL : take_field(parser);
 	node = field ? new_node(parser, field->type) : NULL;
 	if (!node)
@@ -245,7 +245,7 @@ static struct where_node *parse_not(struct parser *parser)
 	struct where_node *node;
 
 	if (++parser->depth > DEPTH_MAX)
-		fail(parser, "there are too many ( or not");
+		fail(parser, "there are too many nested ( or not");
 	if (parser->ret || !take_word(parser, "not")) {
 		node = parser->ret ? NULL : parse_term(parser);
 	} else {

@@ -58,7 +58,7 @@ static void put_label(FILE *out, const char *text)
 static void put_losses(FILE *out, const struct metrics_values *values)
 {
 	head(out, "braid_losses", "counter",
-	     "What is missing in recordings or cut in them, by what it is");
+	     "Samples, stacks and names that recordings lack, by reason");
 	for (size_t i = 0; i < values->n_losses; i++) {
 		fputs("braid_losses_total{reason=\"", out);
 		put_label(out, values->losses[i].reason);
@@ -80,14 +80,15 @@ static uint64_t memory_bytes(void)
 
 static void put_files(FILE *out, const struct recording_dir_stats *files)
 {
-	counter(out, "braid_recordings_finished", "Recordings that were finished", files->finished);
+	counter(out, "braid_recordings_finished", "Finished recordings since the start",
+		files->finished);
 	head(out, "braid_recordings_removed", "counter",
-	     "Recordings that were removed, as there were too many or as the disk was full");
+	     "Removed recordings, by reason: too many of them, or a full disk");
 	fprintf(out, "braid_recordings_removed_total{reason=\"keep\"} %" PRIu64 "\n",
 		files->dropped);
 	fprintf(out, "braid_recordings_removed_total{reason=\"disk full\"} %" PRIu64 "\n",
 		files->dropped_full);
-	gauge(out, "braid_recordings", "Finished recordings that there are", files->files);
+	gauge(out, "braid_recordings", "Finished recordings in the directory", files->files);
 	gauge(out, "braid_recordings_bytes", "Disk space of all recordings in the directory",
 	      files->bytes + files->bytes_now);
 }
@@ -100,25 +101,25 @@ char *metrics__text(const struct metrics_values *values)
 
 	if (!out)
 		return NULL;
-	counter(out, "braid_samples", "Samples that were recorded", values->samples);
-	counter(out, "braid_samples_complete", "Those of them with a stack up to its root",
+	counter(out, "braid_samples", "Recorded samples", values->samples);
+	counter(out, "braid_samples_complete", "Recorded samples with a complete stack",
 		values->samples_complete);
 	put_losses(out, values);
-	head(out, "braid_cpu_seconds", "counter", "CPU time that braid itself has used");
+	head(out, "braid_cpu_seconds", "counter", "CPU time used by braid");
 	fprintf(out, "braid_cpu_seconds_total %.6f\n", values->cpu_s);
 	gauge(out, "braid_memory_bytes", "Resident memory of braid", memory_bytes());
 	gauge(out, "braid_unwind_table_bytes", "Kernel memory of unwind tables",
 	      values->table_bytes);
-	gauge(out, "braid_code_files", "Programs and libraries that are known", values->files);
+	gauge(out, "braid_code_files", "Programs and libraries in memory", values->files);
 	counter(out, "braid_code_files_released",
-		"Programs and libraries that nobody mapped any more, and are forgotten",
+		"Programs and libraries released because no process maps them any more",
 		values->files_released);
-	gauge(out, "braid_processes", "Processes that are profiled", values->processes);
-	gauge(out, "braid_frequency_hertz", "Samples per second and CPU that were asked for",
+	gauge(out, "braid_processes", "Profiled processes", values->processes);
+	gauge(out, "braid_frequency_hertz", "Requested samples per second and CPU",
 	      values->frequency_hz);
-	gauge(out, "braid_probes_given_up", "1 if probes were detached to keep the limit",
+	gauge(out, "braid_probes_given_up", "1 if probes were detached because of --max-overhead",
 	      values->probes_given_up);
-	head(out, "braid_running_seconds", "gauge", "For so long braid has been sampling");
+	head(out, "braid_running_seconds", "gauge", "Time since braid began to sample");
 	fprintf(out, "braid_running_seconds %.3f\n", values->running_s);
 	if (values->dir)
 		put_files(out, values->dir);
@@ -148,7 +149,9 @@ static int check_file(const char *path, struct err *err)
 	close_fd(&fd);
 	if (n < 0 || (st.st_size && strcmp(begin, FIRST_LINE) != 0))
 		return err__set(err, -EEXIST,
-				"%s exists and has no metrics of braid: name another file", path);
+				"cannot write metrics to %s: the file exists and has none of "
+				"braid's. Choose another file",
+				path);
 	return 0;
 }
 
@@ -232,11 +235,11 @@ int metrics__publish(struct metrics *metrics, const struct metrics_values *value
 	free(text);
 	if (code && !metrics->fails)
 		err__set(ret_note, code,
-			 "cannot write metrics to %s: %s; the recording goes on, and it is tried "
-			 "each second",
+			 "cannot write metrics to %s: %s. The recording continues, and braid tries "
+			 "again each second",
 			 metrics->file, strerror(-code));
 	else if (!code && metrics->fails)
-		err__set(ret_note, 0, "metrics are written to %s again", metrics->file);
+		err__set(ret_note, 0, "metrics are being written to %s again", metrics->file);
 	metrics->fails = code;
 	return 0;
 }

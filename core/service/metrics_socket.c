@@ -270,7 +270,8 @@ int metrics_socket__open(const char *path, struct metrics_socket **ret, struct e
 	if (strlen(path) >= sizeof(metrics->address.sun_path) || !*path) {
 		metrics_socket__free(metrics);
 		return err__set(err, -EINVAL,
-				"the path of a socket has 1 to %zu bytes, unlike '%s'",
+				"cannot listen to a socket with this path: it must have 1 to %zu "
+				"bytes: '%s'",
 				sizeof(metrics->address.sun_path) - 1, path);
 	}
 	strcpy(metrics->address.sun_path, path);
@@ -279,7 +280,7 @@ int metrics_socket__open(const char *path, struct metrics_socket **ret, struct e
 		code = start(metrics);
 	if (code) {
 		err__set(err, code, "cannot listen to %s: %s", path,
-			 code == -ENOTSOCK ? "it exists and is no socket; name another path"
+			 code == -ENOTSOCK ? "it exists and is not a socket. Choose another path"
 					   : strerror(-code));
 		metrics_socket__free(metrics);
 		return code;

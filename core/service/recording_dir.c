@@ -123,7 +123,8 @@ static int make_room(struct recording_dir *dir)
 	if (drop(dir, NULL))
 		return -ENOSPC;
 	dir->stats.dropped_full++;
-	recording_dir__note(dir, "no space is left for %s: its oldest recording, %s, was removed",
+	recording_dir__note(dir,
+			    "no disk space is left for %s: its oldest recording, %s, was removed",
 			    dir->opts.path, text);
 	return 0;
 }
@@ -138,9 +139,9 @@ static int recording_dir__keep_bounds(struct recording_dir *dir, struct err *err
 		(opts->keep_bytes && dir->stats.bytes + dir->stats.bytes_now > opts->keep_bytes))) {
 		if (dir->n_files == 1 && !dir->told_keeps_none) {
 			dir->told_keeps_none = true;
-			recording_dir__note(dir,
-					    "--keep-bytes has no room for one finished recording "
-					    "beside the one that is being written: none is kept");
+			recording_dir__note(
+				dir, "--keep-bytes is too small for one finished recording and the "
+				     "current one: each finished recording is removed");
 		}
 		ret = drop(dir, err);
 		dir->stats.dropped += !ret;
@@ -310,8 +311,8 @@ static int check_link(const struct recording_dir *dir, struct err *err)
 		free(end);
 	if (code == -EACCES)
 		return err__set(err, code,
-				"%s is another user's link, in a directory that others may write: "
-				"name another directory",
+				"cannot use %s: it is another user's link, in a directory that "
+				"others may write. Choose another directory",
 				dir->opts.path);
 	return code ? err__set(err, code, "cannot open %s: %s", dir->opts.path, strerror(-code))
 		    : 0;
@@ -330,20 +331,21 @@ static int open_dir(struct recording_dir *dir, struct err *err)
 	dir->fd = open(dir->opts.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir->fd < 0 && errno == ENOTDIR)
 		return err__set(err, -ENOTDIR,
-				"%s is no directory: with --rotate, -o names a directory",
+				"%s is not a directory. With --rotate, -o names a directory",
 				dir->opts.path);
 	if (dir->fd < 0 || fstat(dir->fd, &st))
 		return failed(dir, "open", err);
 	if (made)
 		sudo_user__give(dir->fd);
 	else if (st.st_uid != geteuid() && !sudo_user__is(st.st_uid))
-		return err__set(
-			err, -EACCES,
-			"%s belongs to user %u, not to who runs braid: name another directory",
-			dir->opts.path, st.st_uid);
+		return err__set(err, -EACCES,
+				"cannot use %s: it belongs to user %u, not to the user who runs "
+				"braid. Choose another directory",
+				dir->opts.path, st.st_uid);
 	if (!made && st.st_mode & (S_IWGRP | S_IWOTH))
 		return err__set(err, -EACCES,
-				"others may write into %s: chmod go-w, or name another directory",
+				"cannot use %s: other users may write into it. Use chmod go-w, or "
+				"choose another directory",
 				dir->opts.path);
 	return 0;
 }
@@ -380,9 +382,8 @@ static int open_mark(struct recording_dir *dir, struct err *err)
 	other = find_entry(dir);
 	if (other)
 		err__set(err, -EEXIST,
-			 "%s has other files (%.100s) and is not a directory that braid fills: "
-			 "name a "
-			 "new or an empty one",
+			 "cannot use %s: it contains other files (%.100s). Choose a new or an "
+			 "empty directory",
 			 dir->opts.path, other);
 	free(other);
 	if (other)
@@ -403,8 +404,8 @@ static int lock(const struct recording_dir *dir, struct err *err)
 		return 0;
 	if (errno == EAGAIN || errno == EACCES)
 		return err__set(err, -EBUSY,
-				"%s is being filled by another braid: name another "
-				"directory, or end that one",
+				"another braid is recording to %s. Choose another directory, or "
+				"end that braid",
 				dir->opts.path);
 	return failed(dir, "lock", err);
 }
@@ -465,8 +466,8 @@ static int finish_left(struct recording_dir *dir, const struct recording_name *n
 	if (!code && fd >= 0 && recording_file__is_journal(fd))
 		unlink(journal); /* a journal without a recording to restore */
 	close_fd(&fd);
-	recording_dir__note(dir, "%s was left by a braid that was killed: %s", text,
-			    code ? why.text : "it has all that was committed");
+	recording_dir__note(dir, "%s comes from a braid that was killed: %s", text,
+			    code ? why.text : "it has all committed data");
 	free(journal);
 	free(path);
 	return recording_dir__rename(dir, name, err);

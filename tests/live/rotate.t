@@ -178,7 +178,7 @@ def check_too_small():
     run.turn()
     status, said = run.end()
     gate.equal((status, run.files()), (0, []), "too small: none is kept")
-    gate.equal(said.count("--keep-bytes has no room for one finished recording"), 1,
+    gate.equal(said.count("--keep-bytes is too small for one finished recording"), 1,
                "too small: it says so, once", said)
 
 
@@ -200,7 +200,7 @@ def check_killed():
     gate.equal(again.files(".part"), [], "killed: no file is unfinished")
     gate.equal(sum(again.counts()), 12, "killed: nothing is lost, and nothing is there twice")
     for name in left:
-        gate.matches(f"(?m)^{name} was left by a braid that was killed: it has all that was committed$",
+        gate.matches(f"(?m)^{name} comes from a braid that was killed: it has all committed data$",
                      said, "killed: the next one says so")
         gate.ok(name.replace(".part", ".db") in again.files(), "killed: and finishes it")
     gate.equal([name for name in os.listdir(run.directory) if name.startswith(".braid-A")], [],
@@ -247,20 +247,20 @@ def refuse(title, wanted, directory, *options):
 
 def check_refused():
     run = Rotation("taken", "--keep", "2")
-    refuse("two of them", f"{run.directory} is being filled by another braid", run.directory)
+    refuse("two of them", f"another braid is recording to {run.directory}", run.directory)
     gate.equal(run.end()[0], 0, "two of them: the first goes on")
     other = gate.path("other")
     os.mkdir(other, 0o700)
     with open(os.path.join(other, "precious"), "w", encoding="ascii") as file:
         file.write("precious\n")
-    refuse("not braid's", f"{other} has other files \\(precious\\)", other)
+    refuse("not braid's", f"cannot use {other}: it contains other files \\(precious\\)", other)
     gate.equal(os.listdir(other), ["precious"], "not braid's: nothing is changed")
-    refuse("a file", f"{other}/precious is no directory", other + "/precious")
+    refuse("a file", f"{other}/precious is not a directory", other + "/precious")
     refuse("not there", f"cannot make {other}/none/none: No such file", other + "/none/none")
     shared = gate.path("shared")
     os.mkdir(shared)
     os.chmod(shared, 0o777)
-    refuse("others may write", f"others may write into {shared}: chmod go-w", shared)
+    refuse("others may write", f"cannot use {shared}: other users may write into it. Use chmod go-w", shared)
     os.chmod(shared, 0o755)
     os.chown(shared, 65534, 65534)
     refuse("another's", f"{shared} belongs to user 65534", shared)
@@ -273,7 +273,7 @@ def check_refused():
     os.symlink(goal, link)
     os.lchown(link, 65534, 65534)
     for name in link, f"{link}/":
-        refuse("another's link", f"{name} is another user's link, in a directory that others may write", name)
+        refuse("another's link", f"cannot use {name}: it is another user's link, in a directory that others may write", name)
     gate.equal(os.listdir(goal), [], "another's link: nothing is made where it leads")
     os.symlink("/etc/hostname", os.path.join(shared, MARK))
     refuse("a link for a mark", "cannot open .braid-directory in", shared)

@@ -98,7 +98,7 @@ def check_goes_on(disk):
     gate.equal(braid.wait(), 0, "full: it goes on", said)
     gone = sorted(before - set(files(directory)))
     gate.ok(gone and gone == sorted(before)[:len(gone)], "full: the oldest ones are gone", gone)
-    gate.equal(re.findall(f"(?m)^no space is left for {directory}: its oldest recording, ({NAME}\\.db),"
+    gate.equal(re.findall(f"(?m)^no disk space is left for {directory}: its oldest recording, ({NAME}\\.db),"
                           " was removed$", said)[:len(gone)], gone, "full: it says so")
     gate.equal(count(directory, [name for name in files(directory) if name not in before]), hits,
                "full: nothing that came meanwhile is lost")

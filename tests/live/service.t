@@ -178,8 +178,8 @@ def check_file():
     with open(file, "w", encoding="utf-8") as text:
         text.write("precious\n")
     result = gate.braid(*words, "true")
-    gate.equal((result.status, result.err), (1, f"braid: {file} exists and has no metrics of braid: "
-                                                "name another file\n"),
+    gate.equal((result.status, result.err), (1, f"braid: cannot write metrics to {file}: the file exists and "
+                                                "has none of braid's. Choose another file\n"),
                "metrics in a file: nothing else is overwritten")
     sock = gate.path("taken")
     with socket.socket(socket.AF_UNIX) as server:
@@ -204,10 +204,10 @@ def check_lost_place():
     first = braid.stderr.readline().decode()
     while first.startswith(("recording ", "pid ")):
         first = braid.stderr.readline().decode()
-    gate.equal(first, f"cannot write metrics to {file}: No such file or directory; the recording goes "
-                      "on, and it is tried each second\n", "metrics: their place is gone")
+    gate.equal(first, f"cannot write metrics to {file}: No such file or directory. The recording "
+                      "continues, and braid tries again each second\n", "metrics: their place is gone")
     os.rename(room + ".away", room)
-    gate.equal(braid.stderr.readline().decode(), f"metrics are written to {file} again\n",
+    gate.equal(braid.stderr.readline().decode(), f"metrics are being written to {file} again\n",
                "metrics: it is there again")
     braid.send_signal(signal.SIGINT)
     gate.equal(braid.wait(), 0, "metrics: status")

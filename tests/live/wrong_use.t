@@ -115,7 +115,7 @@ def check_files():
              "record", "-p", own, "-o", fifo),
             ("a directory for the recording", "it is a directory. Choose a file with -o",
              "record", "-p", own, "-o", gate.tmp),
-            ("a file for the socket", "cannot listen to .*: it exists and is no socket; name another path",
+            ("a file for the socket", "cannot listen to .*: it exists and is not a socket. Choose another path",
              "record", "-p", own, "-o", FILE, "--metrics", f"unix:{text}"),
             ("a directory for the socket", "cannot listen to /: Is a directory",
              "record", "-p", own, "-o", FILE, "--metrics", "unix:/"),

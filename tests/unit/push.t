@@ -215,7 +215,7 @@ def check_refused():
     for status in 301, 302, 307, 308:
         server.plan = [(status, {"Location": f"http://{other.at}/v1development/profiles"}, b"")]
         result = push(FILE, "--to", f"otlp://{server.at}")
-        matches("sends us elsewhere, which is not followed", result.err, f"{status}: is not followed")
+        matches("a redirection .*, which braid does not follow", result.err, f"{status}: is not followed")
     equal(other.requests, [], "nobody else gets anything")
     forget()
     server.close()
@@ -325,7 +325,7 @@ def check_directory():
         fcntl.flock(file, fcntl.LOCK_EX)
         result = push(path("dir"), *to)
     equal(result.status, 1, "two at once: refused")
-    matches("^braid: another braid push has", result.err, "two at once: said")
+    matches("^braid: another braid push is using", result.err, "two at once: said")
     result = push(path("dir"), "--to", f"pyroscope://{server.at}", "--state",
                   os.path.join(path("dir"), state))
     matches("is about otlp http://", result.err, "the state of another server")

@@ -95,7 +95,7 @@ WANT = f"{sum(int(one.split()[2]) for one in APP)}\t{len(APP)}\n"
 
 def check_views():
     result = push(FILE)
-    matches("--init makes them", result.stderr, "without tables: says what makes them")
+    matches("--init creates them|Use --init to create them", result.stderr, "without tables: says what makes them")
     result = braid("push", "--init", "--to", URL)
     equal(result.returncode, 0, "tables are made", result)
     salt = SERVER.ask("SELECT value FROM braid_meta WHERE key = 'salt'")
@@ -148,7 +148,7 @@ def check_where():
     for where in ("host = nobody", "host = \"' OR 1 = 1 --\"", "host = 'one'' OR ''1'' = ''1'",
                   "service = '\\x27) OR (1 = 1'", "host = `one`", "time > now and host = one"):
         result = from_db(where, "--format", "folded")
-        ok(result == "" or (result.returncode == 1 and "nothing that fits" in result.stderr),
+        ok(result == "" or (result.returncode == 1 and "no samples that match --where" in result.stderr),
            f"--where {where}: nothing", result)
     for where in ("host", "host one", "host = ", "host = 'one", "nothing = one", "(host = one",
                   "host = one)", "host = one host = two", "host < one", "pid = x", "pid = 1 or",

@@ -79,7 +79,7 @@ def check_endless():
     for at, (name, row) in enumerate(ANSWERS):
         done, sent = report(at, (row or struct.pack("<Q", 7)) * (MIB // max(len(row), 8)))
         equal(done.returncode, 1, f"{name} without end: status", done)
-        matches("the answer is too long|more than can be shown", done.stderr, f"{name} without end: the sentence")
+        matches("the answer is too long|there are too many", done.stderr, f"{name} without end: the sentence")
         limit = SOCKETS_MIB if name == "salt" else ANSWERS_MIB + SOCKETS_MIB
         ok(sent <= limit, f"{name} without end: {sent:.0f} MiB could be sent")
 
@@ -89,7 +89,7 @@ def check_frame():
     head = struct.pack("<Q", 9) + text("native") + text("n") + text("a.so") + struct.pack("<QB", 1, 0)
     done, _ = report(6, head + b"\x80\x80\x80\x20" + bytes(1 << 26))
     equal(done.returncode, 1, "a frame of 67 million names: status")
-    matches("the answer makes no sense|too long", done.stderr, "a frame of 67 million names: the sentence")
+    matches("cannot read the answer|too long", done.stderr, "a frame of 67 million names: the sentence")
 
 
 done, _ = report(-1, b"")
