@@ -83,8 +83,7 @@ int live_profile__get(const struct live_profile *live, const struct profile_filt
 
 	if (code)
 		return code;
-	if (profile__add_loss(profile, "samples of stacks that were forgotten to save memory",
-			      live->evicted)) {
+	if (profile__add_loss(profile, "samples of stacks evicted to save memory", live->evicted)) {
 		profile__free(profile);
 		return err__set(err, -ENOMEM, "out of memory");
 	}

@@ -524,12 +524,11 @@ int build__profile(const struct recorded *recorded, const char *what,
 
 	if (!code && filter->wakers && !recorded->has_links)
 		code = err__set(err, -EINVAL,
-				"%s does not say who has ended waits: record with -e off-cpu "
-				"--waker",
+				"%s does not contain the wakers. Record with -e off-cpu --waker",
 				what);
 	if (!code && filter->by == PROFILE_BY_TASK && !recorded->has_tasks)
 		code = err__set(err, -EINVAL,
-				"%s does not say what tasks its threads were at: leave out --by %s",
+				"%s does not contain the tasks of its threads. Leave out --by %s",
 				what, *name ? name : "task");
 	if (!code && build_selected(recorded, filter, &selection, ret, report))
 		code = err__set(err, -ENOMEM, "out of memory for the stacks in %s", what);

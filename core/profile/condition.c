@@ -15,11 +15,11 @@ static const char *const measures[] = {
 
 static int malformed(const char *text, struct err *err)
 {
-	return err__set(err, -EINVAL,
-			"cannot parse the condition '%s': it must be self(FUNCTION), "
-			"total(FUNCTION) or change(FUNCTION), then > or <, and a percentage, such "
-			"as total(json.*) > 20%%",
-			text);
+	return err__set(
+		err, -EINVAL,
+		"cannot parse the condition '%s'. Write self(FUNCTION), total(FUNCTION) or "
+		"change(FUNCTION), then > or <, and a percentage, such as total(json.*) > 20%%",
+		text);
 }
 
 /* Parses " > 20%". */

@@ -250,25 +250,25 @@ static int refuse(const struct profile *old, const struct profile *new, bool by_
 {
 	if (strcmp(event_of(old), event_of(new)) != 0)
 		return err__set(err, -EINVAL,
-				"the older recording is of the event %s and the newer of %s, which "
-				"cannot be compared: --event NAME chooses one that both have",
+				"cannot compare the event %s of the older recording with %s of the "
+				"newer. Use --event NAME to choose an event that both have",
 				event_of(old), event_of(new));
 	if (strcmp(profile__unit(old), profile__unit(new)) != 0)
 		return err__set(err, -EINVAL,
-				"the event %s is in %s in the older recording and in %s in the "
-				"newer, which cannot be compared",
+				"cannot compare the event %s: it is in %s in the older recording "
+				"and in %s in the newer",
 				event_of(new), profile__unit(old), profile__unit(new));
 	if (!by_value)
 		return 0;
 	if (!(old->duration_s > 0) != !(new->duration_s > 0))
 		return err__set(err, -EINVAL,
-				"how long the %s recording took is not known: --diff-by share "
-				"compares without that",
+				"cannot compare by value: the duration of the %s recording is "
+				"unknown. Use --diff-by share",
 				old->duration_s > 0 ? "newer" : "older");
 	if (new->unit == PROFILE_SAMPLES && !(old->frequency_hz > 0) != !(new->frequency_hz > 0))
 		return err__set(err, -EINVAL,
-				"the frequency of the %s recording is not known: --diff-by share "
-				"compares without that",
+				"cannot compare by value: the sampling frequency of the %s "
+				"recording is unknown. Use --diff-by share",
 				old->frequency_hz > 0 ? "newer" : "older");
 	return 0;
 }

@@ -34,11 +34,10 @@ static double *weigh(const struct profile *profile)
 const char *nameless__advice(bool asked, bool has_build_id)
 {
 	if (!has_build_id)
-		return "the file has no build ID, by which debug servers and -dbgsym packages are "
-		       "found. Only a build of it with symbols has names";
-	return asked ? "debug servers have no symbols of it; debug files below /usr/lib/debug "
-		       "help, "
-		       "such as those of a -dbgsym package"
+		return "the file has no build ID, so debug servers and -dbgsym packages cannot be "
+		       "found. Only a build with symbols has names";
+	return asked ? "debug servers have no symbols of it. Install debug files below "
+		       "/usr/lib/debug, such as those of a -dbgsym package"
 		     : "install the -dbgsym or -dbg package, or set DEBUGINFOD_URLS, before "
 		       "recording";
 }

@@ -87,7 +87,7 @@ static int no_place(const struct recorded *recorded, const char *what,
 		if (*name && !strstr(list.text, name))
 			list_add(&list, name, 0);
 	}
-	return err__set(err, -ENOENT, "%s has nothing of %s %.64s; there are: %s", what,
+	return err__set(err, -ENOENT, "%s has no samples of %s %.64s. It has %s", what,
 			filter->container ? "container" : "cgroup",
 			filter->container ?: filter->cgroup, list.n ? list.text : "none");
 }
@@ -103,7 +103,7 @@ static int no_process(const struct recorded *recorded, const char *what, uint32_
 
 		list_add(&list, recorded__text(recorded, process->name), process->pid);
 	}
-	return err__set(err, -ENOENT, "%s has no process %u; there are: %s", what, pid, list.text);
+	return err__set(err, -ENOENT, "%s has no process %u. It has %s", what, pid, list.text);
 }
 
 static int no_thread(const struct recorded *recorded, const char *what,
@@ -118,7 +118,7 @@ static int no_thread(const struct recorded *recorded, const char *what,
 		if (process_matches(recorded, thread->process, filter->pid))
 			list_add(&list, recorded__text(recorded, thread->name), thread->tid);
 	}
-	return err__set(err, -ENOENT, "%s has no thread %.32s; there are: %s", what, filter->thread,
+	return err__set(err, -ENOENT, "%s has no thread %.32s. It has %s", what, filter->thread,
 			list.text);
 }
 
@@ -135,7 +135,7 @@ static int compile(const char *pattern, regex_t *ret, struct err *err)
 	if (!code)
 		return 0;
 	regerror(code, ret, why, sizeof(why));
-	return err__set(err, -EINVAL, "--not-thread %.64s is no regular expression: %s", pattern,
+	return err__set(err, -EINVAL, "--not-thread %.64s is not a regular expression: %s", pattern,
 			why);
 }
 
@@ -246,7 +246,7 @@ static int select_kinds(struct selection *selection, const struct recorded *reco
 		list_add(&list, name, 0);
 	}
 	if (!kinds)
-		return err__set(err, -EINVAL, "%s has no runtime %.32s; there are: %s", what,
+		return err__set(err, -EINVAL, "%s has no runtime %.32s. It has %s", what,
 				filter->runtime, list.text);
 	return mark_nodes(selection, recorded, kinds) ? err__set(err, -ENOMEM, "out of memory") : 0;
 }
@@ -274,7 +274,7 @@ static int no_event(const struct recorded *recorded, const char *what, const cha
 	char names[LIST_BYTES];
 
 	selection__others(&none, recorded, names, sizeof(names));
-	return err__set(err, -EINVAL, "%s has no event %.*s; there are: %s", what,
+	return err__set(err, -EINVAL, "%s has no event %.*s. It has %s", what,
 			(int)min_of(len, (size_t)64), name, names);
 }
 
@@ -289,8 +289,8 @@ static int add_event(struct selection *selection, const struct recorded *recorde
 	first = &recorded->events.rows[selection->event];
 	if (strcmp(recorded__text(recorded, first->unit), recorded__text(recorded, row->unit)) != 0)
 		return err__set(err, -EINVAL,
-				"%.64s is in %.20s and %.64s in %.20s, which cannot be added up: "
-				"look at one after the other, each with its own --event",
+				"cannot add %.64s (in %.20s) and %.64s (in %.20s): their units "
+				"differ. Choose one with --event",
 				event_name(recorded, selection->event),
 				recorded__text(recorded, first->unit), event_name(recorded, event),
 				recorded__text(recorded, row->unit));
@@ -349,8 +349,8 @@ static int check_ages(const struct selection *selection, const struct recorded *
 		if (selection->events[i] && recorded__is_outstanding(recorded, i))
 			return 0;
 	return err__set(err, -EINVAL,
-			"%.64s has no age, which what is outstanding has (record -e alloc "
-			"--outstanding): leave out %s",
+			"%.64s has no ages: only outstanding allocations do (record -e alloc "
+			"--outstanding). Leave out %s",
 			selection->event == RECORDED_NONE ? "this recording"
 							  : event_name(recorded, selection->event),
 			filter->min_age_ns ? "--min-age" : "--by age");

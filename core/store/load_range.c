@@ -95,7 +95,7 @@ static int list_dir(struct range *range, const char *path, struct err *err)
 		return err__set(err, code, "out of memory");
 	if (!range->n)
 		return err__set(err, -EBADMSG,
-				"%s is a directory without finished recordings of braid", path);
+				"the directory %s contains no finished recordings of braid", path);
 	qsort(range->parts, range->n, sizeof(*range->parts), by_name);
 	return 0;
 }
@@ -219,7 +219,8 @@ static int add_file(struct range *range, const struct part *part, bool timed,
 	if (!code && timed)
 		code = recorded__time_ticks(&recorded);
 	if (code == -ENODATA)
-		err__set(err, code, "%s has no sampling rate, and the others have several rates",
+		err__set(err, code,
+			 "cannot add %s: it has no sampling rate, and those of the others differ",
 			 part->path);
 	else if (!err->text[0] && (code || recorded_merge__add(merge, &recorded)))
 		code = err__set(err, -ENOMEM, "out of memory");
@@ -264,7 +265,7 @@ static int add_files(struct range *range, bool alone, struct recorded *to, struc
 			skip(range, why.text);
 	}
 	recorded_merge__free(merge);
-	return code || added ? code : err__set(err, -ENOENT, "no recording there is readable");
+	return code || added ? code : err__set(err, -ENOENT, "none of the recordings is readable");
 }
 
 int load_range__of(const char *path, const struct profile_filter *filter, struct recorded *ret,

@@ -98,7 +98,7 @@ int recording_db__fail(struct recording_db *db, int code, struct err *err)
 	if (code != -ENOSPC || rolled_back || !db->keeps_trying)
 		db->failed = code;
 	return err__set(err, code, "cannot write %s: %s", db->path ? db->path : "to memory",
-			code == -ESTALE ? "it was moved or removed" : strerror(-code));
+			code == -ESTALE ? "the file was moved or removed" : strerror(-code));
 }
 
 int recording_db__insert(struct recording_db *db, enum table table, struct err *err, ...)

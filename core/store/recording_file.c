@@ -250,7 +250,8 @@ static int check(const char *path, bool force, struct err *err)
 
 	if (there == THERE_OTHER && !force)
 		ret = err__set(err, -EEXIST,
-			       "%s exists and is not a braid recording; --force replaces it", path);
+			       "%s exists and is not a braid recording. Use --force to replace it",
+			       path);
 	if (ret >= 0)
 		ret = check_company(path, there == THERE_RECORDING, err);
 	if (ret >= 0 && there == THERE_RECORDING)

@@ -173,7 +173,7 @@ def check_refused():
     gate.braid("record", "-o", file, "--", "true")
     for option in [("--by", "age"), ("--min-age", "1")]:
         result = gate.braid("report", *option, file)
-        gate.ok(result.status and "has no age" in result.err, f"{option[0]}: of cpu is refused",
+        gate.ok(result.status and "has no ages" in result.err, f"{option[0]}: of cpu is refused",
                 result.err)
 
 

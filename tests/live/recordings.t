@@ -161,7 +161,7 @@ def check_events(content):
     folded = sum(int(text.split()[-1]) for text in result.out.splitlines())
     gate.equal(folded, 1024 * samples, "--event: folded in its unit")
     check_refused("--event: none", gate.braid("flame", "--event", "fault", file),
-                  "has no event fault; there are: cpu, faults")
+                  "has no event fault. It has cpu, faults")
 
 
 gate.need_root()

@@ -64,12 +64,12 @@ static void test_filter_errors(void)
 		struct profile_filter filter;
 		const char *code, *says;
 	} cases[] = {
-		{ { .pid = 7 }, "ENOENT", "no process 7; there are: 42 (app), 43 (tool)" },
-		{ { .thread = "x" }, "ENOENT", "no thread x; there are: 42 (app), 44 (worker)" },
-		{ { .pid = 42, .thread = "44" }, "ENOENT", "no thread 44; there are: 42 (app)" },
+		{ { .pid = 7 }, "ENOENT", "no process 7. It has 42 (app), 43 (tool)" },
+		{ { .thread = "x" }, "ENOENT", "no thread x. It has 42 (app), 44 (worker)" },
+		{ { .pid = 42, .thread = "44" }, "ENOENT", "no thread 44. It has 42 (app)" },
 		{ { .runtime = "ruby" },
 		  "EINVAL",
-		  "no runtime ruby; there are: kernel, native, inlined, python" },
+		  "no runtime ruby. It has kernel, native, inlined, python" },
 	};
 	size_t i;
 
@@ -115,7 +115,7 @@ static void test_events(void)
 	}
 	filter.event = "fault";
 	is_str(load_drawn(&filter), "EINVAL", "a prefix is not enough");
-	if (!ok(strstr(err.text, "no event fault; there are: cpu, faults, odd"), "which it says"))
+	if (!ok(strstr(err.text, "no event fault. It has cpu, faults, odd"), "which it says"))
 		tap__diag("%s", err.text);
 	sqlite_text(path, "UPDATE event SET name = 'a;' || name");
 	filter.event = NULL;

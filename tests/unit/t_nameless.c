@@ -81,7 +81,7 @@ int main(void)
 	recorded->symbols_asked = true;
 	is_str(note(),
 	       "30 % of native frames have no symbol, most of them in libzebra: debug servers have "
-	       "no symbols of it; debug files below /usr/lib/debug help, such as those of a "
+	       "no symbols of it. Install debug files below /usr/lib/debug, such as those of a "
 	       "-dbgsym package",
 	       "they were asked in vain");
 	recorded->symbols_asked = false;
