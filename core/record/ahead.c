@@ -48,7 +48,7 @@ static int look(struct session *session, struct err *err)
 {
 	int ret = read_ahead__look(session->ahead.reader);
 
-	return ret ? err__set(err, ret, "cannot list the processes that run: %s", strerror(-ret))
+	return ret ? err__set(err, ret, "cannot list the running processes: %s", strerror(-ret))
 		   : 0;
 }
 

@@ -14,7 +14,7 @@
 
 #include "core/base/util.h"
 
-#define JIT_SKIPPED "entries of perf maps and jitdumps not understood, or too many"
+#define JIT_SKIPPED "entries of perf maps and jitdumps left out: malformed, or too many"
 
 static int add_kind(struct session *session, int kind, const char *name, const char *suffix,
 		    struct err *err)
@@ -295,13 +295,13 @@ int session__write_counters(struct session *session, struct err *err)
 		ret = recording__counter(session->output.recording, JIT_SKIPPED, compiled.skipped,
 					 err);
 	if (!ret && stats->kernel_unnamed)
-		ret = recording__counter(session->output.recording,
-					 "kernel addresses without a name: the kernel hid its "
-					 "symbols from braid",
-					 stats->kernel_unnamed, err);
+		ret = recording__counter(
+			session->output.recording,
+			"kernel addresses without a name: the kernel hides its symbols from braid",
+			stats->kernel_unnamed, err);
 	if (!ret)
 		ret = recording__counter(session->output.recording,
-					 "samples of processes that braid did not know of",
+					 "samples of processes that braid was not following",
 					 stats->unowned, err);
 	if (!ret)
 		ret = recording__counter(session->output.recording, "samples lost: malformed",

@@ -223,7 +223,8 @@ static int take_measured(struct governor *governor, struct err *err)
 	if (!measuring->ret)
 		return 0;
 	*err = measuring->err;
-	return err__prefix(err, measuring->ret, "cannot measure what a probe costs here");
+	return err__prefix(err, measuring->ret,
+			   "cannot measure the cost of a probe on this machine");
 }
 
 /* In a thread of its own: the probes that are to be watched are attached already. */
@@ -256,12 +257,12 @@ int governor__watch(struct governor *governor, uint32_t traps, struct err *err)
 	if (governor->stats_fd < 0 && errno == EPERM)
 		return privilege__explain(1U << PRIVILEGE_STATISTICS,
 					  "to read the kernel's BPF statistics, which "
-					  "--max-overhead is kept by (`none` does without)",
+					  "--max-overhead requires (unless it is `none`)",
 					  err);
 	if (governor->stats_fd < 0)
 		return err__set(err, -errno,
-				"the kernel's BPF statistics, which --max-overhead is kept by, "
-				"are unavailable: %s; --max-overhead none does without",
+				"cannot enforce --max-overhead: the kernel's BPF statistics are "
+				"unavailable: %s. Use --max-overhead none",
 				strerror(errno));
 	governor->entries |= traps & ~(1U << TRAP_RETURN);
 	ret = find_programs(governor, err);

@@ -170,8 +170,8 @@ int session__write_limit(struct session *session, struct err *err)
 			ret = recording__meta(session->output.recording, rows[i].key, rows[i].value,
 					      err);
 	if (!ret && limit.exceeded)
-		ret = recording__counter(session->output.recording,
-					 "times that probes were detached to keep --max-overhead",
-					 1, err);
+		ret = recording__counter(
+			session->output.recording,
+			"times that probes were detached because of --max-overhead", 1, err);
 	return ret;
 }

@@ -97,8 +97,8 @@ static void on_fetch(void *ctx)
 
 	if (session->opts.on_note)
 		session->opts.on_note(session->opts.ctx,
-				      "asking the servers of DEBUGINFOD_URLS for names of stripped "
-				      "files, for half a minute at most; Ctrl-C ends that");
+				      "fetching names of stripped files from the servers of "
+				      "DEBUGINFOD_URLS, for at most 30 s; Ctrl-C skips this");
 }
 
 int session__name_last(struct session *session, struct err *err)

@@ -59,8 +59,8 @@ static int check_namespaces(struct session *session, struct err *err)
 	(void)session;
 	if (own_clocks_are_shifted())
 		return err__set(err, -EINVAL,
-				"braid is in a time namespace of its own, whose clocks are not "
-				"those of samples: run it outside");
+				"cannot record: braid is in a time namespace of its own, whose "
+				"clocks differ from those of samples. Run it outside");
 	return procfs__check_numbers(err);
 }
 

@@ -46,8 +46,7 @@ static int add_scope(struct session *session, struct err *err)
 	if (!ret && needs_all(session))
 		ret = tracker__add_scope(session->tracker);
 	if (ret)
-		return err__set(err, ret, "cannot look at the processes that run: %s",
-				strerror(-ret));
+		return err__set(err, ret, "cannot list the running processes: %s", strerror(-ret));
 	if (!scope__finds_any(session->targets.scope, &note) && session->opts.on_note)
 		session->opts.on_note(session->opts.ctx, note.text);
 	return 0;
@@ -150,7 +149,7 @@ static int add_descendants(struct session *session, struct err *err)
 	if (!session->opts.no_children && !session->targets.scope)
 		ret = tracker__add_descendants(session->tracker, &session->targets.n_children);
 	if (ret)
-		return err__set(err, ret, "cannot find the processes below those to record: %s",
+		return err__set(err, ret, "cannot find the child processes of the targets: %s",
 				strerror(-ret));
 	return session->targets.n_children ? session__refresh_targets(session, err) : 0;
 }

@@ -31,7 +31,8 @@ static int probe(struct trigger *trigger, const struct bpf_program *program,
 		if (trigger->probed[i] == file)
 			return 0;
 	if (trigger->n_probed == FILES_MAX)
-		return err__set(err, -E2BIG, "more than %d files have the function", FILES_MAX);
+		return err__set(err, -E2BIG,
+				"cannot probe the function: more than %d files have it", FILES_MAX);
 	trigger->probed[trigger->n_probed++] = file;
 	return probe_links__attach(trigger->links, program, -1, &point, 1, err);
 }
@@ -53,7 +54,7 @@ int trigger__attach(const struct trigger_place *place, const struct kernel_half 
 	for (process = tracker__first(tracker); !code && process; process = process->hh.next) {
 		mapped = process__find_symbol(process, place->file, place->symbol, &vaddr);
 		if (!mapped)
-			code = err__set(err, -ENOENT, "PID %u has no function %s of a file %s",
+			code = err__set(err, -ENOENT, "PID %u has no function %s in a file %s",
 					process->pid, place->symbol, place->file);
 		else if (ticks)
 			code = breakpoints__attach(&trigger->breakpoints, ticks, process->pid,

@@ -252,7 +252,8 @@ int session__sample_under_way(struct session *session, struct err *err)
 	for (size_t i = 0; !ret && i < calls.n_threads; i++)
 		ret = add_thread(&calls, &calls.threads[i]);
 	if (ret)
-		err__set(err, ret, "cannot sample what is under way: %s", strerror(-ret));
+		err__set(err, ret, "cannot sample the calls and waits under way: %s",
+			 strerror(-ret));
 	else
 		ret = list_calls(&calls, true, err);
 	for (size_t i = 0; i < calls.n; i++)

@@ -77,8 +77,7 @@ int session__note_waiting(struct session *session, struct err *err)
 	     process = process->hh.next)
 		if (!process__is_gone(process))
 			ret = note_threads(session, process->pid);
-	return ret ? err__set(err, ret, "cannot note the threads that wait: %s", strerror(-ret))
-		   : 0;
+	return ret ? err__set(err, ret, "cannot list the waiting threads: %s", strerror(-ret)) : 0;
 }
 
 static void drop(struct kept_record ***end, struct kept_record **from)
@@ -178,7 +177,7 @@ int session__sample_waiting(struct session *session, struct err *err)
 		ret = sample_thread(session, host, &threads[i], event, &end);
 	host_half__free(host);
 	free(threads);
-	return ret ? err__set(err, ret, "cannot sample the threads that wait: %s", strerror(-ret))
+	return ret ? err__set(err, ret, "cannot sample the waiting threads: %s", strerror(-ret))
 		   : 0;
 }
 
@@ -276,7 +275,7 @@ int session__look_at_waits(struct session *session, struct err *err)
 		ret = look_at(&look, &threads[i], err);
 	host_half__free(look.host);
 	free(threads);
-	return ret && !err->text[0] ? err__set(err, ret, "cannot sample the threads that wait: %s",
-					       strerror(-ret))
-				    : ret;
+	return ret && !err->text[0]
+		       ? err__set(err, ret, "cannot sample the waiting threads: %s", strerror(-ret))
+		       : ret;
 }

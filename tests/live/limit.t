@@ -87,7 +87,7 @@ def check_record():
     gate.ok(0 <= float(recording.meta("probes_detached_after_s"))
             < float(recording.meta("duration_s")), "record: and when",
             recording.meta("probes_detached_after_s"))
-    gate.equal(recording.counters()["times that probes were detached to keep --max-overhead"], 1,
+    gate.equal(recording.counters()["times that probes were detached because of --max-overhead"], 1,
                "record: and a counter")
 
 

@@ -127,7 +127,7 @@ def check_kernel_symbols():
     gate.ok(frames and all(re.fullmatch(r"\[kernel\+0x[0-9a-f]+\]_\[k\]", one) for one in frames),
             "without CAP_SYSLOG: kernel frames are addresses", frames)
     gate.equal(text.splitlines().count(line), 1, "without CAP_SYSLOG: says so once", text)
-    gate.equal(recording.counters(), {"kernel addresses without a name: the kernel hid its symbols "
+    gate.equal(recording.counters(), {"kernel addresses without a name: the kernel hides its symbols "
                                       "from braid": len(frames)},
                "without CAP_SYSLOG: and the recording, of how many")
     text, recording = record((*RECORD, "syslog"), target)

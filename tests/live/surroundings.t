@@ -72,8 +72,8 @@ def check_proc():
 def check_clocks():
     result = gate.run("unshare", "--time", "--monotonic", "1000", "--fork", PROGRAM, "record", "-o",
                       "never.db", "--", "true", cwd=ROOM)
-    gate.equal(result, (1, "", "braid: braid is in a time namespace of its own, whose clocks are not "
-                               "those of samples: run it outside\n"), "clocks of a time namespace")
+    gate.equal(result, (1, "", "braid: cannot record: braid is in a time namespace of its own, whose "
+                               "clocks differ from those of samples. Run it outside\n"), "clocks of a time namespace")
 
 
 def check_inside():
