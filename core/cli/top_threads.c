@@ -8,6 +8,7 @@
 
 #include "core/base/escape.h"
 #include "core/base/intern.h"
+#include "core/base/title.h"
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 #include "core/target/threads.h"
@@ -35,6 +36,7 @@ static int add_row(struct rows *rows, uint32_t pid, uint32_t tid, const char *pr
 static int add_process(struct rows *rows, struct intern *known, uint32_t pid, size_t max)
 {
 	struct procfs_info info;
+	char title[TITLE_BYTES];
 	uint32_t *tids = NULL;
 	size_t n = 0;
 	int ret = 0;
@@ -46,7 +48,8 @@ static int add_process(struct rows *rows, struct intern *known, uint32_t pid, si
 
 		if (place && *place)
 			continue;
-		ret = place ? add_row(rows, pid, tids[i], info.name) : -ENOMEM;
+		ret = place ? add_row(rows, pid, tids[i], title__of(info.name, info.command, title))
+			    : -ENOMEM;
 		if (place)
 			*place = 1;
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/escape.h"
+#include "core/base/title.h"
 #include "core/base/util.h"
 #include "core/out/out_tracks.h"
 
@@ -180,13 +181,15 @@ static int put_occurrences(struct chrome *chrome, struct out_tracks *tracks, siz
 static int put_track(struct chrome *chrome, struct out_tracks *tracks, size_t first, size_t end)
 {
 	const struct profile_thread *thread = out_tracks__thread(tracks, first);
-	char *title = out_tracks__title(tracks, thread);
+	char *title = out_tracks__title(tracks, thread), process[TITLE_BYTES];
 
 	if (!title)
 		return -ENOMEM;
 	chrome->n_tracks++;
 	chrome->pid = thread ? thread->pid : 0;
-	put_name(chrome, "process_name", thread && thread->process ? thread->process : "");
+	put_name(chrome, "process_name",
+		 thread && thread->process ? title__of(thread->process, thread->command, process)
+					   : "");
 	put_name(chrome, "thread_name", title);
 	free(title);
 	if (!tracks->instants)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/escape.h"
+#include "core/base/title.h"
 #include "core/base/util.h"
 #include "core/out/out_rows.h"
 #include "core/out/out_tracks.h"
@@ -221,12 +222,15 @@ static int put_track(struct firefox *firefox, struct out_tracks *tracks, size_t 
 		first < end ? out_tracks__thread(tracks, first) : NULL;
 	bool leads = main_event && thread && thread->pid == thread->tid;
 	FILE *out = firefox->out;
+	char process[TITLE_BYTES];
 	int ret;
 
 	fputs(firefox->n_threads++ ? ",\n{\"name\":" : "\n{\"name\":", out);
 	ret = put_thread_name(tracks, thread, main_event, out);
 	fputs(",\"processName\":", out);
-	escape__json(out, thread && thread->process ? thread->process : "");
+	escape__json(out, thread && thread->process
+				  ? title__of(thread->process, thread->command, process)
+				  : "");
 	fprintf(out,
 		",\"pid\":\"%u\",\"tid\":%u,\"isMainThread\":%s,\"processType\":\"default\","
 		"\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":0,"

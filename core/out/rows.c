@@ -7,6 +7,7 @@
 
 #include "core/base/escape.h"
 #include "core/base/intern.h"
+#include "core/base/title.h"
 #include "core/base/util.h"
 #include "core/out/out_rows.h"
 
@@ -71,9 +72,10 @@ out:
 /* Returns "name (process)", as many threads of pools have the same name. */
 static char *thread_label(const struct profile_thread *thread)
 {
-	char *label;
+	char title[TITLE_BYTES], *label;
 
-	if (asprintf(&label, "%s (%s)", *thread->name ? thread->name : "?", thread->process) < 0)
+	if (asprintf(&label, "%s (%s)", *thread->name ? thread->name : "?",
+		     title__of(thread->process, thread->command, title)) < 0)
 		return NULL;
 	return label;
 }

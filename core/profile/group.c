@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/syscalls.h"
+#include "core/base/title.h"
 
 static const char *const names[PROFILE_BYS_N] = {
 	[PROFILE_BY_STATE] = "state",	  [PROFILE_BY_SYSCALL] = "syscall",
@@ -104,11 +105,30 @@ static void syscall_label(int number, char *buf, size_t size)
 static void process_label(const struct recorded *recorded, uint32_t process, char *buf, size_t size)
 {
 	const struct recorded_process *row = &recorded->processes.rows[process];
+	char title[TITLE_BYTES];
 
 	if (process == RECORDED_NONE)
 		snprintf(buf, size, "process not known");
 	else
-		snprintf(buf, size, "%.255s (%u)", recorded__text(recorded, row->name), row->pid);
+		snprintf(buf, size, "%.255s (%u)",
+			 title__of(recorded__text(recorded, row->name),
+				   recorded__text(recorded, row->command), title),
+			 row->pid);
+}
+
+static void thread_label(const struct recorded *recorded, uint32_t thread, char *buf, size_t size)
+{
+	const struct profile_thread_of of = group__thread(recorded, thread);
+	const char *name = of.name;
+	char title[TITLE_BYTES];
+
+	if (thread == RECORDED_NONE) {
+		snprintf(buf, size, "thread not known");
+		return;
+	}
+	if (of.pid == of.tid)
+		name = title__of_thread(of.name, of.process, of.command, title);
+	snprintf(buf, size, "%.255s (%u)", name, of.tid);
 }
 
 static void task_label(const struct recorded *recorded, uint64_t task, char *buf, size_t size)
@@ -191,10 +211,6 @@ void group__label(const struct recorded *recorded, enum profile_by by,
 		process_label(recorded, known ? thread->process : RECORDED_NONE, buf, size);
 		break;
 	default:
-		if (known)
-			snprintf(buf, size, "%.255s (%u)", recorded__text(recorded, thread->name),
-				 thread->tid);
-		else
-			snprintf(buf, size, "thread not known");
+		thread_label(recorded, stack->thread, buf, size);
 	}
 }

@@ -67,7 +67,7 @@ def check_renamed():
     equal(names.get(ended, [None])[0], "short-lived", "the name of a process that has ended")
     equal(names.get(target.pid), ("renames", f"{RENAMES} {'a' * 40}"), "the parent keeps its own")
     told = gate.braid("report", "--by", "process", gate.path("renamed.db")).out
-    for name in f"#worker-2 ({named})", f"short-lived ({ended})":
+    for name in f"#worker-2 ({named})", f"short-lived ({ended})", f"poller: idle ({titled})":
         equal(name in told, True, f"report --by process: {name}")
 
 
