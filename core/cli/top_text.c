@@ -9,6 +9,7 @@
 #include "core/base/util.h"
 #include "core/cli/columns.h"
 #include "core/out/out_common.h"
+#include "core/profile/code_rules.h"
 #include "core/target/procfs.h"
 
 #define WIDE 100 /* minimum columns for amounts beside percentages */
@@ -27,7 +28,8 @@ static const char *const help[] = {
 	"  ? or h                       this help",
 	"  q                            quit",
 	"",
-	"  Script   the function's own time, with the native code that it calls",
+	"  Script   the function's own time, with the native code that it calls (Own, if all",
+	"           functions are of a compiled language)",
 	"  Self     its own time",
 	"  Total    with all that it calls",
 	"",
@@ -143,6 +145,7 @@ static void cut(const char *text, int columns, char buf[TOP_TEXT_BYTES])
 void top__titles(const struct top *top, int columns, char buf[TOP_TEXT_BYTES])
 {
 	bool amounts = columns >= WIDE;
+	const char *own = code_rules__own_title(top->profile);
 	char text[TOP_TEXT_BYTES];
 	size_t len = 0;
 
@@ -152,8 +155,9 @@ void top__titles(const struct top *top, int columns, char buf[TOP_TEXT_BYTES])
 			       "Thread");
 	} else {
 		if (top->rows.scripts)
-			len = snprintf(text, sizeof(text),
-				       amounts ? "Script%%    Script " : "Script%% ");
+			len = amounts ? snprintf(text, sizeof(text), "%5s%%%*s ", own,
+						 16 - (int)max_of(strlen(own), 5u), own)
+				      : snprintf(text, sizeof(text), "%6s%% ", own);
 		len += snprintf(text + len, sizeof(text) - len,
 				amounts ? " Self%%       Self Total%%      Total  "
 					: " Self%% Total%%  ");

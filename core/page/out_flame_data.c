@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "core/base/escape.h"
+#include "core/base/title.h"
 #include "core/base/util.h"
+#include "core/profile/code_rules.h"
 #include "core/profile/diff.h"
 
 #define COLOUR_GROUP 8 /* class k8 in flame.css */
@@ -220,7 +222,7 @@ static void put_facts(const struct profile *profile, uint64_t samples, FILE *out
 {
 	fputs(",\n\"event\":", out);
 	escape__json(out, flame__event(profile));
-	fputs(",\n\"samples\":", out);
+	fprintf(out, ",\n\"own\":\"%s\",\n\"samples\":", code_rules__own_title(profile));
 	output__number(out, samples);
 	fputs(",\n\"frequency\":", out);
 	output__number(out, min_of(profile->frequency_hz, 1e9));
@@ -322,11 +324,15 @@ static int put_times(const struct flame *flame, FILE *out)
 	fputs(",\n\"threads\":[", out);
 	for (i = 0; i < profile->n_threads; i++) {
 		const struct profile_thread *thread = &profile->threads[i];
+		char title[TITLE_BYTES];
 
 		fprintf(out, "%s[%u,", i ? ",\n" : "\n", thread->pid);
-		escape__json(out, thread->process);
+		escape__json(out, title__of(thread->process, thread->command, title));
 		fprintf(out, ",%u,", thread->tid);
-		escape__json(out, thread->name);
+		escape__json(out, thread->pid != thread->tid
+					  ? thread->name
+					  : title__of_thread(thread->name, thread->process,
+							     thread->command, title));
 		if (*thread->container) {
 			putc_unlocked(',', out);
 			escape__json(out, thread->container);

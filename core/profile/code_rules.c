@@ -43,15 +43,21 @@ bool code_rules__are_compiled(const struct profile *profile)
 	const struct code_rules *rules;
 	bool any = false;
 
-	for (size_t i = KIND_RUNTIME; i < profile->n_kinds; i++) {
-		if (profile->kinds[i].label)
+	/* A recording lists the kinds of all runtimes, also of those without frames. */
+	for (size_t i = 0; i < profile->n_frames; i++) {
+		if (!profile__is_runtime(profile, &profile->frames[i]))
 			continue;
-		rules = rules_of_kind(profile, i);
+		rules = rules_of(profile, &profile->frames[i]);
 		if (!rules || !rules->compiled)
 			return false;
 		any = true;
 	}
 	return any;
+}
+
+const char *code_rules__own_title(const struct profile *profile)
+{
+	return code_rules__are_compiled(profile) ? "Own" : "Script";
 }
 
 bool code_rules__is_own(const struct profile *profile, const struct profile_frame *frame)

@@ -14,6 +14,10 @@ bool code_rules__is_function(const struct profile *profile, const struct profile
 /* Returns true if the functions of all runtimes in the profile are compiled to machine code. */
 bool code_rules__are_compiled(const struct profile *profile);
 
+/* Returns the title of the column with a function's time and that of the native code that it calls:
+ * "Script", or "Own" if all functions are compiled. */
+const char *code_rules__own_title(const struct profile *profile);
+
 /* Returns true for a function of a runtime that the user has written: neither of the standard
  * library nor of an installed package, by the runtime's rules. */
 bool code_rules__is_own(const struct profile *profile, const struct profile_frame *frame);

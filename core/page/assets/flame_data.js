@@ -84,6 +84,7 @@ class FlameData {
 		this.all = FlameTree.from(profile.nodes);
 		this.all.calls = profile.calls;
 		this.times = profile.times ? new FlameTimes(profile) : null;
+		this.ownTitle = profile.own; // title of a function's weight with its native code
 		this.compares = Boolean(profile.old);
 		this.shares = profile.shares && profile.shares.map(FlameData.sharesOf);
 		this.samples = profile.samples ||

@@ -24,7 +24,7 @@ class FlameTable {
 		const change = row => share(row.sides[1]) - share(row.sides[0]);
 		const columns = [
 			{ name: 'function', title: 'Function', of: row => data.functions[row.fn].label },
-			number('script', 'Script self'), number('self', 'Self'), number('total', 'Total'),
+			number('script', `${data.ownTitle} self`), number('self', 'Self'), number('total', 'Total'),
 		];
 		if (this.model.pair)
 			columns.push(side('old', data.compares ? 'Old total' : 'First total', 0),
