@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "core/base/escape.h"
+#include "core/base/util.h"
 #include "core/out/out_common.h"
 #include "core/out/out_diff.h"
-#include "core/out/out_rows.h"
+#include "core/out/out_groups.h"
 
 /* A report for programs, described by docs/reference/report.schema.json. VERSION is incremented
  * when a member changes its meaning or is removed; new members do not change it. Every document has
@@ -92,16 +93,49 @@ static void put_row_key(const struct out_rows *of, uint32_t row, FILE *out)
 	put_text(out, "kind", row ? profile->kinds[key->kind].name : "");
 }
 
-static void put_row(const struct out_rows *of, const struct out_row *row, FILE *out)
+/* Writes the members of a row. */
+static void put_row_members(const struct out_rows *of, const struct out_row *row, FILE *out)
 {
-	putc('{', out);
 	put_row_key(of, row->number, out);
 	fprintf(out,
 		",\"self\":%" PRIu64 ",\"script\":%" PRIu64 ",\"total\":%" PRIu64
 		",\"waiting\":%" PRIu64 ",\"preempted\":%" PRIu64 ",\"samples\":%" PRIu64
-		",\"occurrences\":%" PRIu64 ",\"calls\":%" PRIu64 "}",
+		",\"occurrences\":%" PRIu64 ",\"calls\":%" PRIu64,
 		row->self, row->script, row->total, row->waiting, row->preempted, row->samples,
 		row->occurrences, row->calls);
+}
+
+static void put_list(const struct out_list *list, FILE *out)
+{
+	fputs(",\n\"rows\":[", out);
+	for (size_t i = 0; i < list->n_put; i++) {
+		fputs(i ? ",\n {" : "\n {", out);
+		put_row_members(&list->of, &list->rows[i], out);
+		putc('}', out);
+	}
+	fputs("]", out);
+}
+
+static int put_groups(const struct out_list *list, const struct output_opts *opts, FILE *out)
+{
+	size_t n = min_of(out_groups__count(list), list->n_put);
+	int ret = 0;
+
+	fputs(",\n\"groups\":[", out);
+	for (size_t i = 0; !ret && i < n; i++) {
+		struct out_group group;
+
+		ret = out_group__init(&group, list, &list->rows[i], opts, opts->rows);
+		if (!ret) {
+			fputs(i ? ",\n{" : "\n{", out);
+			put_row_members(&list->of, &list->rows[i], out);
+			put_list(&group.list, out);
+			putc('}', out);
+		}
+		out_group__done(&group);
+	}
+	fputs("]", out);
+	return ret;
 }
 
 static int put_rows(const struct profile *profile, const struct output_opts *opts, FILE *out)
@@ -109,10 +143,10 @@ static int put_rows(const struct profile *profile, const struct output_opts *opt
 	struct out_list list;
 	int ret = out_list__init(&list, profile, opts);
 
-	for (size_t i = 0; !ret && i < list.n_put; i++) {
-		fputs(i ? ",\n " : "\n ", out);
-		put_row(&list.of, &list.rows[i], out);
-	}
+	if (!ret)
+		put_list(&list, out);
+	if (!ret && profile->group_kind && opts->group == OUTPUT_FUNCTIONS)
+		ret = put_groups(&list, opts, out);
 	out_list__done(&list);
 	return ret;
 }
@@ -237,9 +271,7 @@ int output__json(const struct profile *profile, const struct output_opts *opts, 
 	} else {
 		fputs("\"recording\":", out);
 		put_recording(profile, out);
-		fputs(",\n\"rows\":[", out);
 		ret = put_rows(profile, opts, out);
-		fputs("]", out);
 		if (!ret)
 			ret = put_tree(profile, out);
 	}

@@ -10,7 +10,8 @@
 #include "core/base/util.h"
 #include "core/out/out_common.h"
 #include "core/out/out_diff.h"
-#include "core/out/out_rows.h"
+#include "core/out/out_groups.h"
+#include "core/profile/code_rules.h"
 
 /* A report for issues, merge requests and chats: a table of functions, then the tree as a block of
  * code. The dialect is GitHub's, which GitLab and most renderers accept. */
@@ -73,12 +74,18 @@ static void put_kind(const struct out_rows *of, uint32_t row, FILE *out)
 
 static int put_row(const struct out_list *list, const struct out_row *row, int annotate, FILE *out)
 {
+	bool group = out_rows__is_group(&list->of, row->number);
+
 	const struct profile *profile = list->of.profile;
 
 	fputs("|", out);
-	if (list->scripts)
-		put_amount(profile, row->script, out);
-	put_amount(profile, row->self, out);
+	if (group) {
+		fputs(list->scripts ? "  |  |" : "  |", out);
+	} else {
+		if (list->scripts)
+			put_amount(profile, row->script, out);
+		put_amount(profile, row->self, out);
+	}
 	put_amount(profile, row->total, out);
 	put_kind(&list->of, row->number, out);
 	return put_label(&list->of, row->number, annotate, out);
@@ -90,17 +97,46 @@ static void put_more(size_t n, FILE *out)
 		fprintf(out, "\n%zu more rows.\n", n);
 }
 
+/* Writes each group, and below it its functions. */
+static int put_groups(const struct out_list *list, const struct output_opts *opts, FILE *out)
+{
+	size_t n = out_groups__count(list);
+	size_t max = opts->rows ? min_of(opts->rows, GROUP_FUNCTIONS) : 0;
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < min_of(n, list->n_put); i++) {
+		struct out_group group;
+
+		ret = put_row(list, &list->rows[i], opts->annotate, out);
+		if (ret)
+			break;
+		ret = out_group__init(&group, list, &list->rows[i], opts, max);
+		for (size_t k = 0; !ret && k < group.list.n_put; k++)
+			ret = put_row(&group.list, &group.list.rows[k], opts->annotate, out);
+		out_group__done(&group);
+	}
+	if (n > list->n_put)
+		fprintf(out, "\n%zu more groups.\n", n - list->n_put);
+	return ret;
+}
+
 static int put_table(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
+	bool groups = profile->group_kind && opts->group == OUTPUT_FUNCTIONS;
 	struct out_list list;
 	int ret = out_list__init(&list, profile, opts);
 
-	fprintf(out, "\n|%s Self | Total | Kind | %s |\n|%s---:|---:|---|---|\n",
-		list.scripts ? " Script |" : "", out_rows__title(opts->group),
-		list.scripts ? "---:|" : "");
-	for (size_t i = 0; !ret && i < list.n_put; i++)
+	fputs("\n|", out);
+	if (list.scripts)
+		fprintf(out, " %s |", code_rules__own_title(profile));
+	fprintf(out, " Self | Total | Kind | %s |\n|%s---:|---:|---|---|\n",
+		out_rows__title(opts->group), list.scripts ? "---:|" : "");
+	if (!ret && groups)
+		ret = put_groups(&list, opts, out);
+	for (size_t i = 0; !ret && !groups && i < list.n_put; i++)
 		ret = put_row(&list, &list.rows[i], opts->annotate, out);
-	put_more(list.n - list.n_put, out);
+	if (!groups)
+		put_more(list.n - list.n_put, out);
 	out_list__done(&list);
 	return ret;
 }

@@ -11,7 +11,7 @@
 #include "core/base/util.h"
 #include "core/out/out_common.h"
 #include "core/out/out_diff.h"
-#include "core/out/out_rows.h"
+#include "core/out/out_groups.h"
 #include "core/profile/code_rules.h"
 
 struct table {
@@ -20,8 +20,6 @@ struct table {
 	struct out_list list;
 	int kind_width;
 };
-
-#define GROUP_FUNCTIONS 5U /* functions shown in each group of --by */
 
 #define SHARE_WIDTH 18 /* width of the text of put_share() */
 
@@ -81,22 +79,15 @@ static int put_row(const struct table *table, const struct out_row *row, const c
 	return 0;
 }
 
-/* Returns the title of the column of a function's time with the native code that it calls. */
-static const char *own_title(const struct profile *profile)
-{
-	return code_rules__are_compiled(profile) ? "Own" : "Script";
-}
-
 static void put_titles(const struct table *table, FILE *out)
 {
 	const struct profile *profile = table->profile;
+	const char *own = code_rules__own_title(profile);
 
 	putc('\n', out);
 	if (table->opts->group != OUTPUT_LABELS) {
 		if (table->list.scripts)
-			fputs(code_rules__are_compiled(profile) ? "  Own%        Own "
-								: "Script%    Script ",
-			      out);
+			fprintf(out, "%5s%%%*s ", own, 16 - (int)max_of(strlen(own), 5u), own);
 		fprintf(out, "%6s %10s ", "Self%", "Self");
 	}
 	fprintf(out, "%6s %10s ", "Total%", "Total");
@@ -110,87 +101,35 @@ static void put_titles(const struct table *table, FILE *out)
 	fprintf(out, " %-*s  %s\n", table->kind_width, "Kind", out_rows__title(table->opts->group));
 }
 
-/* Sets *@ret to a profile of the samples below the node @group. It has the sums of the whole
- * profile, so that its rows have the same columns. */
-static int cut_group(const struct profile *profile, uint32_t group, struct profile **ret)
-{
-	uint32_t *copies = calloc(profile->n_nodes, sizeof(*copies));
-	struct profile *cut = profile__like(profile);
-	int code = copies && cut ? 0 : -ENOMEM;
-
-	for (uint32_t i = group; !code && i < profile->n_nodes; i++) {
-		const struct profile_node *node = &profile->nodes[i];
-		const struct profile_value value = { node->self,    node->calls,
-						     node->waiting, node->preempted,
-						     node->samples, node->occurrences,
-						     node->waits,   node->preemptions };
-
-		if (i != group && node->parent != group && !copies[node->parent])
-			continue;
-		if (i != group)
-			code = profile__child(cut, copies[node->parent], node->frame, &copies[i]);
-		if (!code)
-			profile__add_at(cut, copies[i], &value);
-	}
-	free(copies);
-	if (code) {
-		profile__free(cut);
-		return code;
-	}
-	cut->total = profile->total;
-	cut->waiting = profile->waiting;
-	cut->preempted = profile->preempted;
-	*ret = cut;
-	return 0;
-}
-
 /* Writes the functions of the group with most weight. Shares are of the whole profile. */
-static int put_functions(const struct table *table, uint32_t group, FILE *out)
+static int put_functions(const struct table *table, const struct out_row *row, FILE *out)
 {
-	struct table inner = { .profile = table->profile,
-			       .opts = table->opts,
-			       .kind_width = table->kind_width };
-	struct output_opts opts = *table->opts;
-	struct profile *cut;
-	int ret = cut_group(table->profile, group, &cut);
+	size_t max = table->opts->rows ? min_of(table->opts->rows, GROUP_FUNCTIONS) : 0;
+	struct out_group group;
+	int ret = out_group__init(&group, &table->list, row, table->opts, max);
+	const struct table inner = { .profile = table->profile,
+				     .opts = table->opts,
+				     .list = group.list,
+				     .kind_width = table->kind_width };
 
-	if (ret)
-		return ret;
-	opts.sort = table->list.sort;
-	opts.rows = opts.rows ? min_of(opts.rows, GROUP_FUNCTIONS) : 0;
-	ret = out_list__init(&inner.list, cut, &opts);
-	inner.list.scripts = table->list.scripts;
-	for (size_t i = 0; !ret && i < inner.list.n_put; i++)
-		ret = put_row(&inner, &inner.list.rows[i], "  ", out);
-	out_list__done(&inner.list);
-	profile__free(cut);
+	for (size_t i = 0; !ret && i < group.list.n_put; i++)
+		ret = put_row(&inner, &group.list.rows[i], "  ", out);
+	out_group__done(&group);
 	return ret;
 }
 
-/* Returns the node of the group that the row shows, or 0. */
-static uint32_t group_node(const struct table *table, const struct out_row *row)
-{
-	for (uint32_t i = 1; i < table->profile->n_nodes; i++)
-		if (!table->profile->nodes[i].parent &&
-		    out_rows__of(&table->list.of, i) == row->number)
-			return i;
-	return 0;
-}
-
-/* Writes each group, and below it its functions. Groups are the first rows of the list. */
+/* Writes each group, and below it its functions. */
 static int put_groups(const struct table *table, FILE *out)
 {
 	const struct out_list *list = &table->list;
-	size_t n = 0;
+	size_t n = out_groups__count(list);
 	int ret = 0;
 
 	put_titles(table, out);
-	while (n < list->n && out_rows__is_group(&list->of, list->rows[n].number))
-		n++;
 	for (size_t i = 0; !ret && i < min_of(n, list->n_put); i++) {
 		ret = put_row(table, &list->rows[i], "", out);
 		if (!ret)
-			ret = put_functions(table, group_node(table, &list->rows[i]), out);
+			ret = put_functions(table, &list->rows[i], out);
 	}
 	if (n > list->n_put)
 		fprintf(out, "(%zu more groups)\n", n - list->n_put);
@@ -235,7 +174,7 @@ int output__table(const struct profile *profile, const struct output_opts *opts,
 	if (!ret && table.list.scripts && opts->group == OUTPUT_FUNCTIONS)
 		fprintf(out,
 			"%s: a function's own weight, with that of native code that it calls\n",
-			own_title(profile));
+			code_rules__own_title(profile));
 out:
 	if (!ret)
 		ret = output__finish(out);

@@ -5,6 +5,7 @@ idle waits, units, histograms."""
 
 import os
 import pty
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -511,6 +512,15 @@ def check_machinery():
     tap.equal(folded("--frames", "collapsed"),
               ["a.B.main;a.B.make;_new_instance_Java;send 3", "a.B.main;a.B.make;send 1"],
               "collapsed ones have")
+    tap.ok("\n| Own | Self | Total |" in report("--format", "markdown")[1], "markdown: a column Own")
+    page = os.path.join(WORK.name, "own.html")
+    braid("flame", FILE, "-o", page)
+    with open(page, encoding="utf-8") as text:
+        tap.ok('"own":"Own"' in text.read(), "the page has the title")
+    with sqlite3.connect(FILE) as db:
+        db.execute("INSERT INTO kind SELECT MAX(id) + 1, 'python', '_[py]' FROM kind")
+    db.close()
+    tap.ok("\n  Own%        Own " in report()[1], "a language without functions does not count")
     made("cpu samples 1 running - - 42:a 42:a jvm:a.B.main;python:f@/x.py;n:g")
     tap.ok("\nScript%    Script  Self%" in report()[1], "with a script: Script")
 

@@ -86,6 +86,17 @@ def check_json():
     tap.equal(len(document["rows"]), 1, "--rows")
     tap.equal(stacks_of(document), {("app (42)", "main", "f", "strcmp"): 30,
                                     ("w (43)", "main", "g", "f"): 70}, "--by")
+    tap.ok("groups" not in document, "groups are of tables of functions")
+    document = valid(report("--format", "json", "--by", "thread", new).stdout, "--by")
+    groups = {group["name"]: (group["kind"], group["total"], {row["name"]: (row["self"], row["total"])
+                                                              for row in group["rows"]})
+              for group in document["groups"]}
+    tap.equal(groups, {"w (43)": ("thread", 70, {"f": (70, 70), "g": (0, 70), "main": (0, 70)}),
+                       "app (42)": ("thread", 30, {"f": (0, 30), "strcmp": (30, 30), "main": (0, 30)})},
+              "groups: each with its own functions")
+    document = valid(report("--format", "json", "--by", "thread", "--rows", "1", new).stdout, "--rows")
+    tap.equal([(group["name"], [row["name"] for row in group["rows"]]) for group in document["groups"]],
+              [("w (43)", ["f"])], "--rows: of groups, and of functions of each")
 
 
 def check_shapes():
@@ -122,6 +133,15 @@ def check_markdown():
                       "| 0.0 % (0) | 0.0 % (0) | 100.0 % (4) | native | `main` |"],
               "markdown: a table, names escaped")
     tap.equal([lines[0], lines[-1]], ["```text", "```"], "markdown: blocks")
+    new = made("new.db", *NEW)
+    lines = report("--format", "markdown", "--by", "thread", "--frames", "script", new).stdout.splitlines()
+    tap.equal([line for line in lines if line.startswith("|")][2:],
+              ["|  | 70.0 % (70) | thread | `w (43)` |",
+               "| 70.0 % (70) | 70.0 % (70) | python | `f (app.py)` |",
+               "| 0.0 % (0) | 70.0 % (70) | python | `g (app.py)` |",
+               "|  | 30.0 % (30) | thread | `app (42)` |",
+               "| 30.0 % (30) | 30.0 % (30) | python | `f (app.py)` |"],
+              "markdown: each group, and its functions")
 
 
 def check_conditions():
