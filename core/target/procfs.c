@@ -207,7 +207,8 @@ static bool is_named_by_file(uint32_t pid, const struct procfs_info *info)
 }
 
 /* Sets the name to the first argument of a program with several names (busybox, redis-server in
- * redis-check-rdb), whose function depends on it. A title of several words is not a name. */
+ * redis-check-rdb), whose function depends on it. A title ("nginx: master process nginx -c FILE")
+ * is not a name. */
 static void take_called_name(uint32_t pid, const char *arguments, size_t len,
 			     struct procfs_info *info)
 {
@@ -216,7 +217,7 @@ static void take_called_name(uint32_t pid, const char *arguments, size_t len,
 	size_t n = strnlen(arguments, len), n_name;
 	const char *name = memrchr(arguments, '/', n);
 
-	if (n == len)
+	if (n == len || memmem(arguments, n, ": ", 2))
 		return;
 	name = name ? name + 1 : arguments;
 	name += *name == '-'; /* prefix of a login shell's name */

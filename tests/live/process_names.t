@@ -52,7 +52,7 @@ def check_renamed():
     braid = begin("renamed", "getppid", "-p", target.pid)
     titled = int(gate.ask(target, "fork"))
     has_process("renamed", titled)
-    gate.ask(target, "title poller: idle")
+    gate.ask(target, "title poller: reads /etc/poller.conf")
     named = int(gate.ask(target, "fork"))
     gate.ask(target, "name worker-1")
     has_process("renamed", named)
@@ -62,12 +62,12 @@ def check_renamed():
     gate.ask(target, "name short-lived")
     gate.ask(target, "end")
     names = finish("renamed", braid)
-    equal(names.get(titled), ("renames", "poller: idle"), "a title alone")
+    equal(names.get(titled), ("renames", "poller: reads /etc/poller.conf"), "a title alone")
     equal(names.get(named), ("#worker-2", "worker-2"), "the last of several names")
     equal(names.get(ended, [None])[0], "short-lived", "the name of a process that has ended")
     equal(names.get(target.pid), ("renames", f"{RENAMES} {'a' * 40}"), "the parent keeps its own")
     told = gate.braid("report", "--by", "process", gate.path("renamed.db")).out
-    for name in f"#worker-2 ({named})", f"short-lived ({ended})", f"poller: idle ({titled})":
+    for name in f"#worker-2 ({named})", f"short-lived ({ended})", f"poller: reads /etc/poller.conf ({titled})":
         equal(name in told, True, f"report --by process: {name}")
 
 
