@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "runtimes/native/native_idle.h"
 
-/* Only where the functions have names: static ones need a symbol table. */
+/* Static functions have no name without a symbol table. So rules begin at a function that dynamic
+ * symbols name, and frames of the same file without a name may be further in. */
+#define PG_MAINS                                                                            \
+	"CheckpointerMain|BackgroundWriterMain|WalWriterMain|PgArchiverMain|SysLoggerMain|" \
+	"ApplyLauncherMain|AutoVacLauncherMain|StartAutoVacLauncher"
+#define PG_WAITS "ServerLoop|WaitLatch*|WaitEventSetWait*|?postgres+*|*select|" IDLE_LIBC
+
 const struct idle_rule native_idle[] = {
 	{ .function = "uv__io_poll",
 	  .through = "@(" IDLE_LIBC ")",
@@ -15,6 +21,17 @@ const struct idle_rule native_idle[] = {
 	  .native = true,
 	  .syscalls = IDLE_LOCKS,
 	  .source = "worker of src/threadpool.c (libuv 1.0 to 1.51)" },
+	{ .function = "uv_run",
+	  .through = "@(uv__io_poll|?libuv.so*|" IDLE_LIBC ")",
+	  .native = true,
+	  .syscalls = IDLE_POLLS,
+	  .source = "uv_run of src/unix/core.c (libuv 1.0 to 1.51), without symbols" },
+	{ .function = "start_thread",
+	  .image = "libuv.so*",
+	  .through = "@(?libuv.so*|" IDLE_UV IDLE_LIBC ")",
+	  .native = true,
+	  .syscalls = IDLE_LOCKS,
+	  .source = "worker of src/threadpool.c (libuv 1.0 to 1.51), without symbols" },
 	{ .function = "g_main_loop_run",
 	  .through = "@(g_main_context_*|g_poll|?libglib-2.0.so*|" IDLE_LIBC ")",
 	  .native = true,
@@ -30,6 +47,11 @@ const struct idle_rule native_idle[] = {
 	  .native = true,
 	  .syscalls = IDLE_POLLS,
 	  .source = "ngx_epoll_process_events of ngx_epoll_module.c (nginx 1.0 to 1.28)" },
+	{ .function = "ngx_process_events_and_timers",
+	  .through = "@(?nginx+*|" IDLE_LIBC ")",
+	  .native = true,
+	  .syscalls = IDLE_POLLS,
+	  .source = "ngx_epoll_process_events (nginx 1.0 to 1.28), without symbols" },
 	{ .function = "ngx_master_process_cycle",
 	  .through = "@(" IDLE_LIBC ")",
 	  .native = true,
@@ -40,5 +62,52 @@ const struct idle_rule native_idle[] = {
 	  .native = true,
 	  .syscalls = IDLE_POLLS,
 	  .source = "aeProcessEvents of src/ae.c (redis 2.0 to 8.0, valkey)" },
+	{ .function = "aeMain",
+	  .through = "@(aeProcessEvents|aeApiPoll|?redis-*|?valkey-*|" IDLE_LIBC ")",
+	  .native = true,
+	  .syscalls = IDLE_POLLS,
+	  .source = "aeProcessEvents, inlined into aeMain of src/ae.c (redis 6 to 8, valkey)" },
+	{ .function = "bioProcessBackgroundJobs",
+	  .through = "@(" IDLE_LIBC ")",
+	  .native = true,
+	  .syscalls = IDLE_LOCKS,
+	  .source = "bioProcessBackgroundJobs of src/bio.c (redis 2.4 to 8.0, valkey)" },
+	{ .thread = "jemalloc_bg_thd",
+	  .image = "@(libjemalloc.so*|redis-*|valkey-*)",
+	  .function = "start_thread",
+	  .through = "@(?libjemalloc.so*|?redis-*|?valkey-*|background_thread_*|" IDLE_LIBC ")",
+	  .native = true,
+	  .syscalls = IDLE_LOCKS,
+	  .source = "background_work_sleep of src/background_thread.c (jemalloc 5)" },
+	/* The first wait of a main loop; a checkpoint's delay has a function of its own. */
+	{ .function = "@(" PG_MAINS ")",
+	  .through = "@(" PG_WAITS ")",
+	  .native = true,
+	  .syscalls = IDLE_POLLS,
+	  .source = "src/backend/postmaster and replication/logical (PostgreSQL 10 to 18)" },
+	{ .function = "PostmasterMain",
+	  .through = "@(" PG_WAITS ")",
+	  .native = true,
+	  .syscalls = IDLE_POLLS,
+	  .source = "ServerLoop of src/backend/postmaster/postmaster.c (PostgreSQL 9 to 18)" },
+	/* A connection without a command. */
+	{ .function = "pq_getbyte",
+	  .through = "@(pq_recvbuf|secure_read|" PG_WAITS ")",
+	  .native = true,
+	  .syscalls = IDLE_POLLS,
+	  .source = "SocketBackend of src/backend/tcop/postgres.c (PostgreSQL 9.6 to 18)" },
+	/* The socket, or the lock with which the threads of a worker take turns at it. */
+	{ .function = "wsgi_req_accept",
+	  .through = "@(event_queue_wait|*mutex_lock*|*lll_lock*|" IDLE_LIBC ")",
+	  .native = true,
+	  .image = "uwsgi*",
+	  .syscalls = IDLE_LOCKS " " IDLE_POLLS,
+	  .source = "wsgi_req_accept of core/utils.c (uWSGI 2.0)" },
+	{ .function = "master_loop",
+	  .through = "@(event_queue_wait*|" IDLE_LIBC ")",
+	  .native = true,
+	  .image = "uwsgi*",
+	  .syscalls = IDLE_POLLS,
+	  .source = "master_loop of core/master.c (uWSGI 2.0)" },
 	{}
 };

@@ -5,6 +5,11 @@ const struct idle_rule ruby_idle[] = {
 	/* the thread's own name */
 	{ .thread = "ruby-timer-thr",
 	  .source = "thread_timer of thread_pthread.c (CRuby 2.0 to 2.5)" },
+	/* A script's first thread, whose other threads work. */
+	{ .function = "<main>",
+	  .through = "@(Thread#join|Thread#value|Array#each|block*in <main>)",
+	  .syscalls = IDLE_LOCKS " " IDLE_POLLS,
+	  .source = "thread_join of thread.c (CRuby 2.7 to 4.1)" },
 	/* `not_empty.wait @mutex` */
 	{ .function = "block*in Puma::ThreadPool#spawn_thread",
 	  .through = "@(*ConditionVariable#wait|*Mutex#sleep)",

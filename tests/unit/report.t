@@ -238,6 +238,7 @@ GO_WORKER = "n:main;go:runtime.mcall@;go:runtime.park_m@;go:runtime.schedule@"
 GO_SLEEPS = "go:runtime.notesleep@;go:runtime.futexsleep@;go:runtime.futex@;k:futex_wait"
 GO_STOPS = f"go:runtime.stopm@;go:runtime.mPark@;{GO_SLEEPS}"
 FPM = "n:_start@/usr/sbin/php-fpm8.2;n:__libc_start_main@/lib/libc.so.6;n:@/lib/libc.so.6;n:@/usr/sbin/php-fpm8.2"
+POSTGRES = "n:main;n:PostmasterMain;n:[postgres+0x3ee3c0]@/bin/postgres"
 IDLE = {
     "an executor's worker": f"- futex w {EXECUTOR};{LIBC}",
     "asyncio":
@@ -292,6 +293,39 @@ IDLE = {
         "- read w n:x;python:Pool._handle_results@/a/multiprocessing/pool.py;"
         "python:_ConnectionBase.recv@/a/multiprocessing/connection.py;n:read",
     "libevent": "- epoll_wait app n:main;n:event_base_loop;n:epoll_dispatch;n:epoll_wait",
+    "nginx without symbols":
+        "- epoll_wait nginx n:main;n:ngx_spawn_process;n:@/usr/sbin/nginx;"
+        "n:ngx_process_events_and_timers;n:[nginx+0x54130]@/usr/sbin/nginx;n:epoll_wait",
+    "uvloop":
+        "- epoll_wait python3 python:Runner.run@/r.py;n:uvloop.loop.Loop.run_forever@/loop.so;n:uv_run;"
+        "n:[libuv.so.1.0.0+0x22a60]@/lib/libuv.so.1.0.0;n:epoll_wait",
+    "libuv's worker without symbols":
+        f"- futex python3 n:clone3;n:start_thread;n:[libuv.so.1.0.0+0xad10]@/lib/libuv.so.1.0.0;"
+        f"n:uv_cond_wait;{LIBC}",
+    "redis without symbols":
+        "- epoll_wait redis-server n:main;n:aeMain;n:[redis-check-rdb+0x64da0]@/usr/bin/redis-check-rdb;"
+        "n:epoll_wait",
+    "redis's worker": f"- futex bio_aof n:start_thread;n:bioProcessBackgroundJobs;{LIBC}",
+    "jemalloc's thread":
+        f"- futex jemalloc_bg_thd n:start_thread;n:[libjemalloc.so.2+0x39c30]@/lib/libjemalloc.so.2;{LIBC}",
+    "postgres's writer":
+        f"- epoll_wait postgres {POSTGRES};n:AuxiliaryProcessMain;n:WalWriterMain;n:WaitLatch;"
+        "n:WaitEventSetWait;n:epoll_wait",
+    "postgres's launcher":
+        f"- epoll_wait postgres {POSTGRES};n:__select;n:__restore_rt;n:StartAutoVacLauncher;"
+        "n:[postgres+0x3e54a0]@/bin/postgres;n:WaitLatch;n:WaitEventSetWait;n:epoll_wait",
+    "the postmaster": f"- pselect6 postgres {POSTGRES};n:__select",
+    "a connection of postgres without a command":
+        f"- epoll_wait postgres {POSTGRES};n:PostgresMain;n:pq_getbyte;n:[postgres+0x34b370]@/bin/postgres;"
+        "n:secure_read;n:WaitEventSetWait;n:epoll_wait",
+    "uwsgi": "- epoll_wait uwsgi n:uwsgi_run@/bin/uwsgi;n:wsgi_req_accept@/bin/uwsgi;"
+             "n:event_queue_wait@/bin/uwsgi;n:epoll_wait",
+    "a thread of uwsgi":
+        "- futex uwsgi n:simple_loop_run@/bin/uwsgi;n:wsgi_req_accept@/bin/uwsgi;n:pthread_mutex_lock;"
+        "n:lll_mutex_lock_optimized;n:__lll_lock_wait;n:futex_wait",
+    "uwsgi's master": "- epoll_wait uwsgi n:master_loop@/bin/uwsgi;n:event_queue_wait@/bin/uwsgi;n:epoll_wait",
+    "the first thread of a script that joins others":
+        "- ppoll ruby ruby:<main>@/x.rb;ruby:Array#each@;ruby:block~in~<main>@/x.rb;ruby:Thread#join@;n:ppoll",
     "redis": "- epoll_wait app n:main;n:aeMain;n:aeProcessEvents;n:aeApiPoll;n:epoll_wait",
     "a thread of Go without work": f"- futex app {GO_WORKER};go:runtime.findRunnable@;{GO_STOPS}",
     "the same up to Go 1.18": f"- futex app {GO_WORKER};go:runtime.findrunnable@;{GO_STOPS}",
@@ -342,6 +376,16 @@ SHOWN = {
     "a script of php-fpm's that waits for others":
         f"- accept php-fpm8.2 {FPM};n:php_execute_script;php:<main>@/s.php;php:socket_accept@;n:accept",
     "a worker of php-fpm that reads a request": f"- read php-fpm8.2 {FPM};n:@/usr/sbin/php-fpm8.2;n:read",
+    "a handler of nginx":
+        "- epoll_wait nginx n:ngx_process_events_and_timers;n:ngx_http_handler;n:epoll_wait",
+    "a delayed checkpoint":
+        f"- epoll_wait postgres {POSTGRES};n:CheckpointerMain;n:CheckpointWriteDelay;n:WaitLatch;n:epoll_wait",
+    "a lock of postgres":
+        f"- epoll_wait postgres {POSTGRES};n:PostgresMain;n:ProcSleep;n:WaitLatch;n:WaitEventSetWait;n:epoll_wait",
+    "a request of uwsgi's":
+        "- epoll_wait uwsgi n:uwsgi_run@/bin/uwsgi;n:wsgi_req_recv@/bin/uwsgi;n:event_queue_wait@/bin/uwsgi",
+    "a join inside of a method":
+        "- ppoll ruby ruby:<main>@/x.rb;ruby:Job#run@/x.rb;ruby:Thread#join@;n:ppoll",
     "another server that accepts": "- accept app n:__libc_start_main;n:main;n:accept",
     "worker of another program": f"- futex x n:worker@/app;n:uv_cond_wait;{LIBC}",
 }
