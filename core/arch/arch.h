@@ -22,6 +22,7 @@ enum arch_relocation {
 	ARCH_RELOCATION_IRELATIVE, /* result of the function at load address + addend */
 	ARCH_RELOCATION_TPREL,	   /* offset of a thread-local variable from the thread pointer */
 	ARCH_RELOCATION_DTPMOD,	   /* number of the module of a thread-local variable */
+	ARCH_RELOCATION_TLSDESC,   /* descriptor of a thread-local variable: two words */
 };
 
 /* a thread of a core file */
@@ -51,6 +52,10 @@ struct arch {
 			  */
 
 	enum arch_relocation (*relocation)(uint32_t type);
+
+	/* Returns the distance from the thread pointer of the program's own thread-local variable
+	 * at @value in its block of @size bytes (PT_TLS). @align is at least 1. */
+	int64_t (*thread_offset)(uint64_t value, uint64_t size, uint64_t align);
 
 	/* Distance between addresses at which stubs of a PLT may begin; 0: the size of an entry,
 	 * which the section states. */

@@ -30,8 +30,19 @@ static enum arch_relocation relocation(uint32_t type)
 		return ARCH_RELOCATION_TPREL;
 	case R_AARCH64_TLS_DTPMOD:
 		return ARCH_RELOCATION_DTPMOD;
+	case R_AARCH64_TLSDESC:
+		return ARCH_RELOCATION_TLSDESC;
 	}
 	return ARCH_RELOCATION_OTHER;
+}
+
+#define TCB_BYTES 16 /* at the thread pointer */
+
+/* Variant I: the program's block follows the thread control block. */
+static int64_t thread_offset(uint64_t value, uint64_t size, uint64_t align)
+{
+	(void)size;
+	return (int64_t)((TCB_BYTES + align - 1) / align * align + value);
 }
 
 /* Instructions, with the bits that hold an operand cleared. */
@@ -103,6 +114,7 @@ const struct arch arch_arm64 = {
 	.cfi_ignored = 0x2d, /* DW_CFA_AARCH64_negate_ra_state */
 	.marks_code = true,
 	.relocation = relocation,
+	.thread_offset = thread_offset,
 	.plt_step = INSN_BYTES,
 	.plt_bytes_max = INSN_BYTES + STUB_BYTES,
 	.plt_slot = plt_slot,

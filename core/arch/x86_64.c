@@ -26,8 +26,16 @@ static enum arch_relocation relocation(uint32_t type)
 		return ARCH_RELOCATION_TPREL;
 	case R_X86_64_DTPMOD64:
 		return ARCH_RELOCATION_DTPMOD;
+	case R_X86_64_TLSDESC:
+		return ARCH_RELOCATION_TLSDESC;
 	}
 	return ARCH_RELOCATION_OTHER;
+}
+
+/* Variant II: the program's block ends at the thread pointer. */
+static int64_t thread_offset(uint64_t value, uint64_t size, uint64_t align)
+{
+	return (int64_t)(value - (size + align - 1) / align * align);
 }
 
 /* [endbr64] [bnd] jmp *disp32(%rip) */
@@ -81,6 +89,7 @@ const struct arch arch_x86_64 = {
 	.n_regs = ARRAY_SIZE(names),
 	.register_names = names,
 	.relocation = relocation,
+	.thread_offset = thread_offset,
 	.plt_bytes_max = 16,
 	.plt_slot = plt_slot,
 	.core_note = core_note,
