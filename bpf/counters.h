@@ -12,6 +12,8 @@
 	X(KNOWN, "samples with a stack that was known")                                     \
 	X(EVICTED, "stacks that gave way to others, to be sent again")                      \
 	X(KEPT_SAME, "stacks with kept frames that are the same without")                   \
+	X(CONTEXT_NONE, "samples of threads without a request context")                     \
+	X(CONTEXT_DETACHED, "samples with a request context that is detached or written")   \
 	/* losses from here on */                                                           \
 	X(RING_FULL, "samples lost: ring buffer full")                                      \
 	X(SCRATCH, "samples lost: no scratch memory free on the CPU")                       \
@@ -42,6 +44,10 @@
 	X(TRUNCATED, "stacks cut: more native frames than shown")                           \
 	X(COPY_FAILED, "stack copies lost: ring buffer full")                               \
 	X(EVENT_LOST, "process events lost: ring buffer full")                              \
+	X(CONTEXT_READ, "request contexts missing: not readable")                           \
+	X(CONTEXT_INVALID, "request contexts missing: record invalid")                      \
+	X(CONTEXT_CUT, "request contexts cut: attributes of more bytes than are read")      \
+	X(CONTEXT_LOST, "request contexts missing: ring buffer full")                       \
 	X(TARGETS_FULL, "processes not seen: table full")                                   \
 	X(WALK_NO_STATE, "runtime stacks missing: interpreter state not readable")          \
 	X(WALK_FIBER, "runtime stacks missing: the thread was changing fibers")             \
@@ -70,6 +76,8 @@
 	X(INTERVAL_NO_MEMORY, "intervals not seen: no memory for the thread")               \
 	X(BLOCK_IOS_FULL, "block I/O lost: too much of it under way")                       \
 	/* counted by user space */                                                         \
+	X(CONTEXT_GONE, "request contexts missing: not sent with their samples")            \
+	X(CONTEXT_MALFORMED, "request contexts cut: incomplete attribute")                  \
 	X(UNFINISHED, "samples left out: the end of what they are of was not seen")         \
 	X(UNTIMED, "occurrences left out: whether they reach the minimum is unknown")       \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")         \

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "bpf/context.bpf.h"
 #include "bpf/kept_words.bpf.h"
 
 /* The end of a sample. The ring gets the whole sample once. Later samples with the same content
@@ -19,6 +20,8 @@
 
 const volatile __u32 cfg_known_sets = 0; /* a power of two, at most KNOWN_SETS; 0: disabled */
 const volatile __u32 cfg_kept_ways = KEPT_WAYS;
+
+__u32 last_context = 0;
 
 struct known_stack {
 	__u32 version; /* odd: it is being written; else the generation of its content */
@@ -217,7 +220,7 @@ static __always_inline enum sent known__send_about(const struct rec_sample *samp
 	rec->link = sample->link;
 	rec->task = sample->task;
 	rec->peer = sample->peer;
-	rec->pad = 0;
+	rec->context = sample->context;
 	bpf_ringbuf_submit(rec, ring__flags());
 	return SENT;
 }
@@ -276,7 +279,7 @@ static __always_inline enum sent sample__send_once(struct scratch *scratch, __u3
 	known__find(&search, &scratch->content.hash, sample->tgid, n_words, now);
 	if (search.found == KNOWN_MAX)
 		return sample__keep(scratch, n_words, &search, now);
-	sent = sample->object || sample->link || sample->task || sample->peer
+	sent = sample->object || sample->link || sample->task || sample->peer || sample->context
 		       ? known__send_about(sample, &search)
 		       : known__send(sample, &search);
 	if (sent == NOT_VALID)
@@ -314,6 +317,8 @@ __noinline int scratch__emit(struct scratch *scratch)
 		return 0;
 	if (scratch->limited)
 		budget__spend(scratch->sample.event, scratch->sample.time_ns);
+	if (scratch->proc.walkers & WALKERS_CONTEXT && scratch->has_regs)
+		context__send(scratch);
 	n_words = scratch->n_words;
 	if (n_words >= SAMPLE_WORDS_MAX)
 		n_words = SAMPLE_WORDS_MAX - 1;

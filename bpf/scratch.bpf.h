@@ -134,6 +134,7 @@ struct scratch {
 		__u32 at;		  /* index of the first word of the second stack */
 		__u32 differs;
 	} twice; /* UNWIND_MODE_TWICE: the BPF stack has no room for this (bpf/unwind.bpf.c) */
+	struct rec_context context; /* bpf/context.bpf.h */
 	struct rec_sample sample;
 	__u64 words[SAMPLE_WORDS_MAX]; /* continues sample */
 };

@@ -7,6 +7,7 @@
 
 #include <linux/types.h>
 
+#include "bpf/context.h"
 #include "bpf/counters.h"
 #include "bpf/unwind_rule.h"
 
@@ -122,7 +123,7 @@ struct proc_rec {
 	__u32 space;   /* address space: key of its mappings and of the walkers' state; 0: unknown.
 			* A forked child runs in a copy of its parent's space and starts with its
 			* number. */
-	__u32 walkers; /* bit n: run the walker of slot n at each sample */
+	__u32 walkers; /* bit n: run the walker of slot n at each sample; WALKERS_CONTEXT */
 	__u32 program; /* the number of the program it executes since its last fork or exec; 0: the
 			* program at the time it was added */
 	__u64 mm;      /* the kernel's address of its memory, once it was sampled or has executed a
@@ -153,7 +154,7 @@ enum {
 	WALKER_SHADOW, /* the last one */
 };
 _Static_assert(WALKER_SHADOW < WALKERS_MAX, "the unwinder's stage follows the last walker's");
-_Static_assert(WALKERS_MAX <= 32, "sets of walkers are 32-bit masks");
+_Static_assert(WALKERS_MAX <= 31, "sets of walkers are 32-bit masks, with WALKERS_CONTEXT");
 
 /* Key of a walker's record for copy @n of the runtime in an address space: a process may have
  * loaded two libraries of one runtime. The first copy has the number 0, so that its key is the
@@ -228,6 +229,7 @@ enum rec_type {
 	REC_VALUE,    /* the value of a sample that was sent before */
 	REC_LATER,    /* a pc has no rule before its machine code is read (UNWIND_LATER) */
 	REC_KNOWN,    /* a sample with a stack that an earlier REC_SAMPLE had */
+	REC_CONTEXT,  /* the request context of a sample that follows */
 };
 
 struct rec_task { /* REC_FORK, REC_EXIT */
@@ -406,8 +408,9 @@ struct rec_sample {
 	__u32 peer;    /* id of the other thread of the event; 0: none */
 	struct rec_condition condition;
 	__u32 tid;
-	__u32 event; /* number of the event in the session, from 1 */
-	__u32 cpu;
+	__u16 event; /* number of the event in the session, from 1 */
+	__u16 cpu;
+	__u32 context;	  /* rec_context.number; 0: none */
 	__u32 generation; /* generation of the stack in `slot`; 0: the stack is not stored */
 	__u64 task; /* number of the runtime's task (a coroutine) that the thread runs; 0: none */
 	/* The content, from here to the last word: it is the same in all samples with this
@@ -443,7 +446,7 @@ struct rec_known_about { /* a REC_KNOWN with these further fields, of which one 
 	__u64 link;
 	__u64 task;
 	__u32 peer;
-	__u32 pad;
+	__u32 context;
 };
 _Static_assert(sizeof(struct rec_known_about) == 88, "rec_known_about");
 

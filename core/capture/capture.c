@@ -101,6 +101,7 @@ void capture__free(struct capture *capture)
 	copied_frames__free(capture->copier);
 	pairing__free(capture->pairing);
 	pending_values__free(capture->pending);
+	contexts__done(&capture->contexts);
 	sections__free(capture->sections);
 	stack_nodes__free(capture->nodes);
 	stack_copies__free(capture->stacks);
@@ -134,6 +135,8 @@ int capture__name_frames(struct capture *capture, bool last, struct err *err)
 
 	if (!ret)
 		ret = process_names__run(&capture->processes, capture->ids, last, err);
+	if (!ret)
+		ret = capture__offer_attributes(capture, err);
 	capture->stats.unfinished = last ? pending_values__unfinished(capture->pending) : 0;
 	capture->stats.kernel_unnamed = naming__kernel_unnamed(capture->naming);
 	if (!ret && last && !hurries(capture))
@@ -441,6 +444,21 @@ void capture__lose_record(struct capture *capture, const struct rec_sample *rec)
 						       .object = rec->object });
 }
 
+/* Returns the id of the sample's request context. */
+static int context_of(struct capture *capture, const struct rec_sample *rec,
+		      struct process *process, uint32_t *ret_id, struct err *err)
+{
+	struct context context;
+	int ret = contexts__find(&capture->contexts, rec->context, process, &context);
+
+	if (ret == -ENOENT)
+		capture->stats.contexts_lost++;
+	if (ret)
+		return ret == -ENOENT ? 0 : err__set(err, ret, "out of memory");
+	capture->stats.contexts_malformed += context.is_malformed;
+	return ids__context(capture->ids, &context.sink, ret_id, err);
+}
+
 int capture__sample(struct capture *capture, const struct rec_sample *rec, size_t size,
 		    struct known_result *known, struct err *err)
 {
@@ -486,6 +504,8 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 	ret = capture__captured_of(capture, process, &owner.captured, err);
 	if (!ret)
 		ret = stack_nodes__thread(capture->nodes, &owner, &row.thread, err);
+	if (!ret && rec->context)
+		ret = context_of(capture, rec, process, &row.context, err);
 	if (!ret)
 		ret = result_of(capture, rec, &owner, known, &result, err);
 	row.native = result.native;
@@ -557,6 +577,8 @@ int capture__record(struct capture *capture, const void *data, size_t size, stru
 		ret = pending_values__value(capture->pending, data, err);
 	else if (size >= REC_STACK_HEADER && *type == REC_STACK)
 		stack_copies__keep(capture->stacks, data, size);
+	else if (size >= REC_CONTEXT_HEADER && *type == REC_CONTEXT)
+		ret = contexts__keep(&capture->contexts, data, size);
 	else if (size >= sizeof(*type) && *type == REC_CODE)
 		ret = on_code(capture, data, size);
 	return ret == -ENOMEM ? no_memory(err) : ret;

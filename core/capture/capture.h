@@ -49,10 +49,12 @@ struct capture_stats {
 	uint64_t untimed; /* occurrences that may or may not reach the minimum */
 	uint64_t ticks;	  /* samples taken by the clock */
 	uint64_t runtime_ticks[RUNTIMES_MAX]; /* ticks with frames of the runtime */
-	uint64_t unowned;    /* samples lost as they belong to no process in the tracker */
-	uint64_t malformed;  /* samples lost as their record is malformed */
-	uint64_t unfinished; /* samples lost as their value is still missing at the end */
-	uint64_t known_lost; /* samples lost as the stack that they refer to is missing */
+	uint64_t unowned;	     /* samples lost as they belong to no process in the tracker */
+	uint64_t malformed;	     /* samples lost as their record is malformed */
+	uint64_t unfinished;	     /* samples lost as their value is still missing at the end */
+	uint64_t contexts_lost;	     /* samples whose request context did not arrive */
+	uint64_t contexts_malformed; /* request contexts whose attributes are incomplete */
+	uint64_t known_lost;	     /* samples lost as the stack that they refer to is missing */
 	uint64_t kernel_frames, native_frames;
 	uint64_t inferred_frames;   /* inferred frames among native_frames */
 	uint64_t inferred_runtimes; /* inferred frames among those of runtimes */

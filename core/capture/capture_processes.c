@@ -6,6 +6,7 @@
 #include "core/capture/capture_state.h"
 #include "core/target/cgroups.h"
 #include "core/target/compiled_code.h"
+#include "core/target/process_context.h"
 
 /* Records the sources again: the tracker reports each once, and an earlier sink may have received
  * it. */
@@ -20,6 +21,23 @@ static int offer_sources(struct capture *capture, const struct captured *capture
 		row.process = captured->id;
 		ret = ids__source(capture->ids, &row, err);
 	}
+	return ret;
+}
+
+/* Records the attributes of the process's service, if they were published again. */
+static int offer_attributes(struct capture *capture, struct captured *captured, struct err *err)
+{
+	const struct process_context *context = captured->process->context;
+	int ret = 0;
+
+	if (!context || captured->context_version == context->version)
+		return 0;
+	captured->context_version = context->version;
+	for (size_t i = 0; !ret && i < context->n_attributes; i++)
+		ret = ids__attribute(capture->ids, captured->id,
+				     &(struct sink_label) { context->attributes[i].key,
+							    context->attributes[i].value },
+				     err);
 	return ret;
 }
 
@@ -40,9 +58,11 @@ int capture__captured_of(struct capture *capture, struct process *process, struc
 	if (!captured)
 		return err__set(err, -ENOMEM, "out of memory");
 	if (captured->id)
-		return 0;
+		return offer_attributes(capture, captured, err);
 	code = ids__process(capture->ids, &row, &captured->id, err);
-	return code ? code : offer_sources(capture, captured, err);
+	if (!code)
+		code = offer_sources(capture, captured, err);
+	return code ? code : offer_attributes(capture, captured, err);
 }
 
 int capture__process_id(struct capture *capture, struct process *process, uint32_t *ret_id,
@@ -75,10 +95,23 @@ static int name_last_frames(struct capture *capture, const struct process *proce
 	return ret ? ret : naming_compiled__ended(capture->compiled, captured, err);
 }
 
+int capture__offer_attributes(struct capture *capture, struct err *err)
+{
+	struct captured *captured;
+	int ret = 0;
+
+	for (captured = capture->processes.first; !ret && captured; captured = captured->hh.next)
+		ret = captured->id ? offer_attributes(capture, captured, err) : 0;
+	return ret;
+}
+
 int capture__process_ended(struct capture *capture, const struct process *process, struct err *err)
 {
 	struct captured *captured = captured__find(&capture->processes, process->serial);
 	int ret = captured ? process_names__ended(captured, capture->ids, err) : 0;
+
+	if (!ret && captured && captured->id)
+		ret = offer_attributes(capture, captured, err);
 
 	return ret || !captured ? ret : name_last_frames(capture, process, captured, err);
 }

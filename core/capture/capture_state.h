@@ -10,6 +10,7 @@
 
 #include "core/capture/capture.h"
 #include "core/capture/captured.h"
+#include "core/capture/contexts.h"
 #include "core/capture/copied_frames.h"
 #include "core/capture/ids.h"
 #include "core/capture/known_result.h"
@@ -43,6 +44,7 @@ struct capture {
 	struct pairing *pairing;
 	struct pending_values *pending;
 	struct sections *sections;
+	struct contexts contexts;
 	struct runtime_stack runtime_stack;
 	struct tick_weight weight;
 	uint64_t n_codes;   /* number of code records */
@@ -55,6 +57,9 @@ struct capture {
 /* Returns capture's data of @process in *@ret, with an id. */
 int capture__captured_of(struct capture *capture, struct process *process, struct captured **ret,
 			 struct err *err);
+
+/* Records the attributes that processes have published since their last sample. */
+int capture__offer_attributes(struct capture *capture, struct err *err);
 
 /* Records a sample. @known is the cached result of the same stack, and receives the new one; NULL:
  * no cache. */

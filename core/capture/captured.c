@@ -84,6 +84,7 @@ void captured_set__renew(struct captured_set *set)
 	for (captured = set->first; captured; captured = captured->hh.next) {
 		captured->id = 0;
 		captured->n_places = captured->n_unknown = 0;
+		captured->context_version = 0;
 	}
 }
 

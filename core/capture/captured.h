@@ -39,6 +39,8 @@ struct captured {
 	uint32_t attached;		 /* attached runtimes when loops were last marked */
 	struct captured_source *sources; /* the latest source of each runtime */
 	struct process_names names;
+	uint32_t
+		context_version; /* version of the process context whose attributes were recorded */
 
 	/* --- code without an image: naming_compiled.c --- */
 	bool has_own_code; /* there are samples of such code */

@@ -3,10 +3,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/intern.h"
 #include "core/base/text_ids.h"
+#include "core/base/util.h"
 
 /* Limits of the tables, so that memory stays flat: 50 MB of nodes, 12 MB of frames. */
 #define NODES_MAX  ((1U << 21) / 4 * 3)
@@ -19,7 +22,9 @@
 struct ids {
 	struct sink *sink;
 	struct intern nodes, frames;
-	struct text_ids threads, images;
+	struct text_ids threads, images, contexts;
+	char *context; /* key of the current look-up in `contexts` */
+	size_t cap_context;
 	uint32_t n_events, n_processes, n_frames, n_nodes;
 	uint32_t forgotten; /* number of times that the sink dropped ids */
 };
@@ -48,6 +53,8 @@ static void forget(struct ids *ids)
 	intern__done(&ids->frames);
 	text_ids__done(&ids->threads);
 	text_ids__done(&ids->images);
+	text_ids__done(&ids->contexts);
+	free(ids->context);
 }
 
 void ids__free(struct ids *ids)
@@ -110,6 +117,41 @@ int ids__image(struct ids *ids, const char *path, const char *build_id, uint32_t
 	if (text_ids__at(&ids->images, 0, 0, path, build_id, ret_id, &is_new))
 		return err__set(err, -ENOMEM, "out of memory");
 	return is_new ? ids->sink->ops->image(ids->sink, *ret_id, path, build_id, err) : 0;
+}
+
+/* Writes the labels as one text: "key=value", each followed by a control character, which they do
+ * not contain. */
+static int write_labels(struct ids *ids, const struct sink_context *context)
+{
+	size_t size = 1, len = 0;
+
+	for (size_t i = 0; i < context->n_labels; i++)
+		size += strlen(context->labels[i].key) + strlen(context->labels[i].value) + 2;
+	if (array__reserve(&ids->context, &ids->cap_context, size, 1))
+		return -ENOMEM;
+	ids->context[0] = '\0';
+	for (size_t i = 0; i < context->n_labels; i++)
+		len += snprintf(ids->context + len, size - len, "%s=%s\x1e", context->labels[i].key,
+				context->labels[i].value);
+	return 0;
+}
+
+#define CONTEXT_IDS_BYTES 64
+
+int ids__context(struct ids *ids, const struct sink_context *context, uint32_t *ret_id,
+		 struct err *err)
+{
+	char numbers[CONTEXT_IDS_BYTES];
+	bool is_new;
+
+	*ret_id = 0;
+	if (!ids->sink->ops->context)
+		return 0;
+	snprintf(numbers, sizeof(numbers), "%s:%s", context->trace ?: "", context->span ?: "");
+	if (write_labels(ids, context) ||
+	    text_ids__at(&ids->contexts, 0, 0, numbers, ids->context, ret_id, &is_new))
+		return err__set(err, -ENOMEM, "out of memory");
+	return is_new ? ids->sink->ops->context(ids->sink, *ret_id, context, err) : 0;
 }
 
 int ids__frame(struct ids *ids, const struct ids_frame *frame, uint32_t *ret_id, bool *ret_new,
@@ -179,6 +221,13 @@ int ids__locations(struct ids *ids, uint32_t frame, const struct sink_location *
 {
 	assert(frame && frame <= ids->n_frames);
 	return ids->sink->ops->locations(ids->sink, frame, locations, n, err);
+}
+
+int ids__attribute(struct ids *ids, uint32_t process, const struct sink_label *label,
+		   struct err *err)
+{
+	return ids->sink->ops->attribute ? ids->sink->ops->attribute(ids->sink, process, label, err)
+					 : 0;
 }
 
 int ids__source(struct ids *ids, const struct sink_source *source, struct err *err)

@@ -61,9 +61,15 @@ int ids__node_of(struct ids *ids, const struct sink_node *node, uint32_t *ret_id
 int ids__node(struct ids *ids, uint32_t parent, uint32_t frame, int64_t offset, uint32_t *ret_id,
 	      struct err *err);
 
+/* Contexts are interned by all fields. *@ret_id is 0 if the sink does not use them. */
+int ids__context(struct ids *ids, const struct sink_context *context, uint32_t *ret_id,
+		 struct err *err);
+
 /* The following go to the sink unchanged; see there. */
 int ids__frame_is_loop(struct ids *ids, uint32_t frame, struct err *err);
 int ids__locations(struct ids *ids, uint32_t frame, const struct sink_location *locations, size_t n,
+		   struct err *err);
+int ids__attribute(struct ids *ids, uint32_t process, const struct sink_label *label,
 		   struct err *err);
 int ids__source(struct ids *ids, const struct sink_source *source, struct err *err);
 

@@ -95,12 +95,13 @@ const struct rec_sample *known_stacks__take(struct known_stacks *known, const st
 	sample->event = rec->event;
 	sample->cpu = rec->cpu;
 	sample->condition = rec->condition;
-	sample->object = sample->link = sample->task = sample->peer = 0;
+	sample->object = sample->link = sample->task = sample->peer = sample->context = 0;
 	if (size >= sizeof(*about)) {
 		sample->object = about->object;
 		sample->link = about->link;
 		sample->task = about->task;
 		sample->peer = about->peer;
+		sample->context = about->context;
 	}
 	*ret_size = stack->size;
 	if (ret_result)

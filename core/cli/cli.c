@@ -344,6 +344,8 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_BY:
 		opts->filter.by = is_task(opts->runtimes, arg) ? PROFILE_BY_TASK : group__find(arg);
+		if (opts->filter.by == PROFILE_BY_LABEL)
+			opts->filter.label = strchr(arg, ':') + 1;
 		if (opts->filter.by == PROFILE_BYS_N)
 			cli__misused(state, "--by takes " GROUPS ", not '%s'", arg);
 		break;

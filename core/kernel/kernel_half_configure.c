@@ -163,6 +163,8 @@ static int configure_scope(struct kernel_half *half)
 		err = bpf_map__set_max_entries(skel->maps.scope_verdicts, SCOPE_VERDICTS_MAX);
 	if (!err && scope)
 		err = bpf_map__set_max_entries(skel->maps.mappings, SCOPE_SPACES_MAX);
+	if (!err && scope)
+		err = bpf_map__set_max_entries(skel->maps.contexts, SCOPE_RECORDS_MAX);
 	for (int i = 0; !err && scope && half->opts.runtimes[i]; i++) {
 		const struct runtime_walker *walker = half->opts.runtimes[i]->walker;
 

@@ -135,5 +135,6 @@ void spaces__give(struct spaces *spaces, struct space *space)
 	space->shared->lists[0].n = space->shared->lists[1].n = 0;
 	space->refs = space->decided = space->pending = space->reported_pending = 0;
 	space->attached = space->walkers = space->n_copies = 0;
+	space->awaits_context = false;
 	append(spaces, space);
 }

@@ -2,6 +2,7 @@
 #ifndef BRAID_SPACES_H
 #define BRAID_SPACES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bpf/shared.h"
@@ -30,7 +31,8 @@ struct space {
 	uint64_t pending_ns;	   /* time of the first such request */
 	uint32_t attached;	   /* bit n: runtimes[n] was attached */
 	uint32_t unwalked;	   /* ... and has no walker for the version: only a map, if any */
-	uint32_t walkers;	   /* bits of slots */
+	uint32_t walkers;	   /* bits of slots; WALKERS_CONTEXT */
+	bool awaits_context; /* the place of the variable of request contexts is not set yet */
 	struct runtime_copy copies[RUNTIME_COPIES_MAX]; /* attached or refused copies */
 	uint32_t n_copies;
 	struct mappings_rec *shared; /* mapped; read by the kernel half */

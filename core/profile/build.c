@@ -530,6 +530,11 @@ int build__profile(const struct recorded *recorded, const char *what,
 		code = err__set(err, -EINVAL,
 				"%s does not contain the tasks of its threads. Leave out --by %s",
 				what, *name ? name : "task");
+	if (!code && group__needs_contexts(filter->by) && !recorded->has_contexts)
+		code = err__set(err, -EINVAL,
+				"%s has no request contexts: none of its programs published them "
+				"(docs/guides/which-request.md)",
+				what);
 	if (!code && build_selected(recorded, filter, &selection, ret, report))
 		code = err__set(err, -ENOMEM, "out of memory for the stacks in %s", what);
 	selection__done(&selection);

@@ -31,6 +31,7 @@ struct profile_filter {
 				   expression that matches the whole name; NULL: none */
 	uint32_t states;	/* only samples in these states: 1 << enum thread_state; 0: all */
 	enum profile_by by;	/* subject of the outermost level */
+	const char *label;	/* key of PROFILE_BY_LABEL; else NULL */
 	uint64_t min_age_ns;	/* outstanding events: only objects of this age or older */
 	bool wakers;		/* show the thread that ended a wait, inside the wait */
 	bool threads;		/* divide values among threads: profile->shares */

@@ -13,6 +13,8 @@ static const char *const names[PROFILE_BYS_N] = {
 	[PROFILE_BY_PROCESS] = "process", [PROFILE_BY_THREAD] = "thread",
 	[PROFILE_BY_AGE] = "age",	  [PROFILE_BY_CONTAINER] = "container",
 	[PROFILE_BY_CGROUP] = "cgroup",	  [PROFILE_BY_TASK] = "task",
+	[PROFILE_BY_SERVICE] = "service", [PROFILE_BY_TRACE] = "trace",
+	[PROFILE_BY_SPAN] = "span",	  [PROFILE_BY_LABEL] = "label",
 };
 
 const char *group__name(enum profile_by by)
@@ -24,7 +26,9 @@ enum profile_by group__find(const char *name)
 {
 	enum profile_by by = PROFILE_BY_STACK + 1;
 
-	while (by < PROFILE_BYS_N && strcmp(names[by], name) != 0)
+	if (!strncmp(name, GROUP_LABEL_PREFIX, strlen(GROUP_LABEL_PREFIX)))
+		return name[strlen(GROUP_LABEL_PREFIX)] ? PROFILE_BY_LABEL : PROFILE_BYS_N;
+	while (by < PROFILE_BYS_N && (by == PROFILE_BY_LABEL || strcmp(names[by], name) != 0))
 		by++;
 	return by;
 }
@@ -79,12 +83,17 @@ uint64_t group__key(enum profile_by by, const struct recorded_stack *stack)
 	case PROFILE_BY_PROCESS: /* a thread has one process, container and cgroup */
 	case PROFILE_BY_CONTAINER:
 	case PROFILE_BY_CGROUP:
+	case PROFILE_BY_SERVICE:
 	case PROFILE_BY_THREAD:
 		return stack->thread;
 	case PROFILE_BY_AGE:
 		return stack->age;
 	case PROFILE_BY_TASK:
 		return stack->task;
+	case PROFILE_BY_TRACE:
+	case PROFILE_BY_SPAN:
+	case PROFILE_BY_LABEL:
+		return stack->group;
 	default:
 		return 0;
 	}
@@ -129,6 +138,17 @@ static void thread_label(const struct recorded *recorded, uint32_t thread, char 
 	if (of.pid == of.tid)
 		name = title__of_thread(of.name, of.process, of.command, title);
 	snprintf(buf, size, "%.255s (%u)", name, of.tid);
+}
+
+/* Labels of stacks without a group, from PROFILE_BY_TRACE on. */
+static const char *const no_group[] = { "no trace", "no span", "no label" };
+
+static void service_label(const struct recorded *recorded, uint32_t process, char *buf, size_t size)
+{
+	recorded_text service =
+		process == RECORDED_NONE ? 0 : recorded->processes.rows[process].service;
+
+	snprintf(buf, size, "%.255s", service ? recorded__text(recorded, service) : "no service");
 }
 
 static void task_label(const struct recorded *recorded, uint64_t task, char *buf, size_t size)
@@ -202,6 +222,16 @@ void group__label(const struct recorded *recorded, enum profile_by by,
 		break;
 	case PROFILE_BY_TASK:
 		task_label(recorded, stack->task, buf, size);
+		break;
+	case PROFILE_BY_TRACE:
+	case PROFILE_BY_SPAN:
+	case PROFILE_BY_LABEL:
+		snprintf(buf, size, "%.255s",
+			 stack->group ? recorded__word_text(recorded, stack->group)
+				      : no_group[by - PROFILE_BY_TRACE]);
+		break;
+	case PROFILE_BY_SERVICE:
+		service_label(recorded, known ? thread->process : RECORDED_NONE, buf, size);
 		break;
 	case PROFILE_BY_CONTAINER:
 	case PROFILE_BY_CGROUP:

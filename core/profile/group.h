@@ -15,15 +15,31 @@ enum profile_by {
 	PROFILE_BY_CONTAINER,
 	PROFILE_BY_CGROUP,
 	PROFILE_BY_TASK,
+	PROFILE_BY_SERVICE,
+	PROFILE_BY_TRACE,
+	PROFILE_BY_SPAN,
+	PROFILE_BY_LABEL, /* profile_filter.label */
 	PROFILE_BYS_N,
 };
-#define GROUPS "state, syscall, process, thread, task, container, cgroup or age" /* for people */
+/* for people */
+#define GROUPS                                                                                \
+	"state, syscall, process, thread, task, service, trace, span, label:KEY, container, " \
+	"cgroup or age"
+
+/* The name of a group by the label KEY is "label:KEY". */
+#define GROUP_LABEL_PREFIX "label:"
 
 /* Returns "state", ...; NULL for PROFILE_BY_STACK. */
 const char *group__name(enum profile_by by);
 
 /* Returns PROFILE_BYS_N if there is no group of that name. */
 enum profile_by group__find(const char *name);
+
+/* Returns true if the group is a part of the samples' request contexts. */
+static inline bool group__needs_contexts(enum profile_by by)
+{
+	return by == PROFILE_BY_TRACE || by == PROFILE_BY_SPAN || by == PROFILE_BY_LABEL;
+}
 
 /* Returns the state of the thread: running, preempted, waiting or stopped; NULL: unknown. */
 const char *group__state(const struct rec_condition *condition);

@@ -32,7 +32,8 @@ static void reset_indexes(struct recorded *recorded)
 {
 	struct intern *const indexes[] = { &recorded->stack_index,  &recorded->measure_index,
 					   &recorded->link_index,   &recorded->bucket_index,
-					   &recorded->moment_index, &recorded->task_index };
+					   &recorded->moment_index, &recorded->task_index,
+					   &recorded->group_index };
 
 	for (size_t i = 0; i < ARRAY_SIZE(indexes); i++) {
 		intern__done(indexes[i]);
@@ -64,6 +65,10 @@ void recorded__done(struct recorded *recorded)
 	free(recorded->buckets.rows);
 	free(recorded->moments.rows);
 	free(recorded->counters.rows);
+	free(recorded->contexts.rows);
+	free(recorded->labels.rows);
+	free(recorded->attributes.rows);
+	strtab__free(recorded->words);
 	free(recorded->texts);
 	reset_indexes(recorded);
 	*recorded = (struct recorded) {};

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/base/intern.h"
+#include "core/base/strtab.h"
 #include "core/profile/profile.h"
 #include "core/profile/sink.h"
 
@@ -40,6 +41,7 @@ struct recorded_process {
 	uint32_t id, pid;
 	recorded_text name, cgroup, container; /* "": unknown, or none */
 	recorded_text command;		       /* command line; "": unknown */
+	recorded_text service;		       /* name of its service; "": unknown */
 	uint64_t start_ticks; /* start after boot, hundredths of a second; 0: unknown */
 };
 
@@ -80,6 +82,35 @@ struct recorded_node {
 	uint64_t address; /* address for merge__run() */
 };
 
+/* The attribute of a process that names its service. */
+#define RECORDED_SERVICE "service.name"
+
+typedef uint32_t recorded_word; /* id in recorded.words: equal texts have equal ids; 0: "" */
+
+/* the request that a thread worked for */
+struct recorded_context {
+	uint32_t id;
+	recorded_word trace, span; /* hexadecimal; "": none */
+	uint32_t label, n_labels;  /* rows of labels */
+};
+
+struct recorded_label {
+	recorded_word key, value;
+};
+
+struct recorded_attribute {
+	uint32_t process; /* index */
+	recorded_word key, value;
+};
+
+/* a part of the samples' contexts by which stacks differ */
+enum recorded_groups {
+	RECORDED_GROUPS_NONE,
+	RECORDED_GROUPS_TRACE,
+	RECORDED_GROUPS_SPAN,
+	RECORDED_GROUPS_LABEL, /* the value of the label group_key */
+};
+
 /* the sum of all samples that agree in these fields */
 struct recorded_stack {
 	uint32_t event, thread, native, runtime;
@@ -88,6 +119,7 @@ struct recorded_stack {
 				 recorded__least_age(); 0: none */
 	bool complete;	      /* the native frames reach the thread's outermost one */
 	uint64_t task;	      /* 0: none; always unless keeps_tasks */
+	recorded_word group;  /* by recorded.groups; 0: none */
 	uint32_t waker;	      /* stack that ended the wait; RECORDED_NONE unless keeps_wakers */
 	bool rest;	      /* occurrences after the event's last samples, without any stack */
 	uint64_t samples;     /* number of samples */
@@ -152,6 +184,12 @@ struct recorded {
 	RECORDED_ROWS(struct recorded_bucket) buckets; /* empty unless keeps_buckets */
 	RECORDED_ROWS(struct recorded_moment) moments; /* empty unless columns have a width */
 	RECORDED_ROWS(struct recorded_counter) counters;
+	RECORDED_ROWS(struct recorded_context) contexts; /* empty unless they are needed */
+	RECORDED_ROWS(struct recorded_label) labels;
+	RECORDED_ROWS(struct recorded_attribute) attributes;
+	struct strtab *words;	     /* private: texts of contexts and attributes; NULL: none yet */
+	enum recorded_groups groups; /* must be set before the first sample */
+	recorded_word group_key;     /* the same */
 	struct recorded_columns columns; /* must be set before the first sample */
 	struct recorded_times times;	 /* must be set before the first sample */
 	bool keeps_buckets;		 /* must be set before the first sample */
@@ -159,6 +197,7 @@ struct recorded {
 	bool keeps_tasks;    /* must be set before the first sample; there may be as many tasks as
 				samples */
 	bool has_tasks;	     /* some sample has a task */
+	bool has_contexts;   /* some sample has a context */
 	bool has_links;	     /* private: some sample has a link */
 	uint64_t min_age_ns; /* outstanding objects of a smaller age are left out; must be set
 				before the first sample */
@@ -166,6 +205,7 @@ struct recorded {
 	struct intern stack_index;   /* private: numbers of stacks, + 1 */
 	struct intern bucket_index;  /* private: numbers of buckets, + 1 */
 	struct intern moment_index;  /* private: numbers of moments, + 1 */
+	struct intern group_index;   /* private: numbers of measures with groups, + 1 */
 	struct intern measure_index; /* private: numbers of events with conditions, + 1 */
 	struct intern task_index;    /* private: numbers of these with tasks, + 1 */
 	uint32_t n_measures;
@@ -210,6 +250,25 @@ int recorded__add_image(struct recorded *recorded, uint32_t id, const char *path
 int recorded__add_function(struct recorded *recorded, uint32_t id, const char *name,
 			   const char *file);
 int recorded__add_counter(struct recorded *recorded, const char *name, uint64_t value);
+
+int recorded__add_context(struct recorded *recorded, uint32_t id, const char *trace,
+			  const char *span);
+/* Adds a label of the context with the id @context. All labels of one context must follow each
+ * other. */
+int recorded__add_label(struct recorded *recorded, uint32_t context, const char *key,
+			const char *value);
+int recorded__add_attribute(struct recorded *recorded, uint32_t process, const char *key,
+			    const char *value);
+
+/* Returns the word of a text in *@ret; adds it if it is new. Returns 0 or -ENOMEM. */
+int recorded__word(struct recorded *recorded, const char *text, uint32_t *ret);
+const char *recorded__word_text(const struct recorded *recorded, uint32_t word); /* borrowed */
+
+/* Returns the value of a label of the context (an index); 0: it has no such label. */
+uint32_t recorded__label(const struct recorded *recorded, uint32_t context, uint32_t key);
+
+/* Returns the group of the context (an index) by recorded.groups; 0: none. */
+uint32_t recorded__group(const struct recorded *recorded, uint32_t context);
 
 /* Adds a frame. Uses `kind` (KINDS_MAX and above: invalid), `image`, `address` and `loop` of
  * @frame. @anonymous is set if it has no image, not even a missing one. */

@@ -175,6 +175,9 @@ static int add_processes(struct recorded_merge *merge, const struct recorded *fr
 		if (!ret && is_new)
 			ret = recorded__set_command(merge->to, id,
 						    recorded__text(from, row->command));
+		if (!ret && is_new && row->service)
+			ret = recorded__add_attribute(merge->to, id, RECORDED_SERVICE,
+						      recorded__text(from, row->service));
 		merge->maps.processes[i] = id - 1;
 	}
 	return ret;
@@ -356,7 +359,9 @@ static int add_stack(struct recorded_merge *merge, const struct recorded *from, 
 	stack.native = mapped(maps->nodes, row->native);
 	stack.runtime = mapped(maps->nodes, row->runtime);
 	stack.waker = mapped(maps->stacks, row->waker);
-	if (recorded__same_stack(merge->to, &stack, &sum))
+	if ((row->group &&
+	     recorded__word(merge->to, recorded__word_text(from, row->group), &stack.group)) ||
+	    recorded__same_stack(merge->to, &stack, &sum))
 		return -ENOMEM;
 	sum->samples += row->samples;
 	if (__builtin_add_overflow(sum->occurrences, row->occurrences, &sum->occurrences))
@@ -391,6 +396,7 @@ static int add_stacks(struct recorded_merge *merge, const struct recorded *from)
 	}
 	merge->to->n_samples += from->n_samples;
 	merge->to->has_links |= from->has_links;
+	merge->to->has_contexts |= from->has_contexts;
 	return ret;
 }
 

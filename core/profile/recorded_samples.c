@@ -7,7 +7,7 @@
 #include "core/profile/recorded.h"
 #include "core/profile/recorded_row.h"
 
-/* Returns a number that is equal for stacks with equal event, waker, condition and task. */
+/* Returns a number that is equal for stacks with equal event, waker, condition, task and group. */
 static int number_measure(struct recorded *recorded, const struct recorded_stack *stack,
 			  uint32_t *ret)
 {
@@ -24,6 +24,13 @@ static int number_measure(struct recorded *recorded, const struct recorded_stack
 		*place = ++recorded->n_measures;
 	if (stack->task) {
 		place = intern__at(&recorded->task_index, stack->task, *place);
+		if (!place)
+			return -ENOMEM;
+	}
+	if (!*place)
+		*place = ++recorded->n_measures;
+	if (stack->group) {
+		place = intern__at(&recorded->group_index, stack->group, *place);
 		if (!place)
 			return -ENOMEM;
 	}
@@ -113,6 +120,10 @@ int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 	recorded->has_tasks |= sample->task != 0;
 	if (recorded->keeps_tasks)
 		stack.task = sample->task;
+	recorded->has_contexts |= sample->context != 0;
+	if (recorded->groups && sample->context)
+		stack.group = recorded__group(recorded,
+					      recorded__find(&recorded->contexts, sample->context));
 	if (sample->object && recorded__is_outstanding(recorded, stack.event))
 		stack.age = recorded__age(sample->object);
 	if (recorded->keeps_wakers && sample->link) {

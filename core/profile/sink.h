@@ -75,6 +75,18 @@ struct sink_location {
 	uint32_t line;	  /* 0: unknown */
 };
 
+/* A text with a name. */
+struct sink_label {
+	const char *key, *value;
+};
+
+/* The request that a thread worked for, as the program states it. */
+struct sink_context {
+	const char *trace, *span;	 /* ids, hexadecimal as in W3C Trace Context; NULL: none */
+	const struct sink_label *labels; /* attributes, each with another key */
+	size_t n_labels;
+};
+
 /* The distance of a frame's stack address (a native frame's CFA, a runtime frame's anchor) below
  * the base of its stack, in bytes. It makes equal stacks of different threads equal nodes. */
 #define SINK_NO_OFFSET INT64_MIN       /* frame without a stack address: kernel frames */
@@ -109,6 +121,7 @@ struct sink_sample {
 	struct rec_condition condition;
 	uint32_t peer;		     /* tid; 0: none */
 	uint64_t object, link, task; /* as in rec_sample; 0: none */
+	uint32_t context;	     /* id; 0: none */
 };
 
 struct sink;
@@ -142,6 +155,12 @@ struct sink_ops {
 	int (*locations)(struct sink *sink, uint32_t frame, const struct sink_location *locations,
 			 size_t n, struct err *err);
 	int (*node)(struct sink *sink, uint32_t id, const struct sink_node *node, struct err *err);
+	/* Offers a request context; NULL: not used. */
+	int (*context)(struct sink *sink, uint32_t id, const struct sink_context *context,
+		       struct err *err);
+	/* Sets an attribute of the service that the process belongs to. NULL: not used. */
+	int (*attribute)(struct sink *sink, uint32_t process, const struct sink_label *label,
+			 struct err *err);
 	int (*sample)(struct sink *sink, const struct sink_sample *sample, struct err *err);
 	int (*source)(struct sink *sink, const struct sink_source *source, struct err *err);
 

@@ -155,6 +155,8 @@ static void part_counters(const struct session *session, const uint64_t raw[COUN
 	ret_counters[COUNT_UNFINISHED] = stats->unfinished;
 	ret_counters[COUNT_KNOWN_LOST] = stats->known_lost;
 	ret_counters[COUNT_UNTIMED] = stats->untimed;
+	ret_counters[COUNT_CONTEXT_GONE] = stats->contexts_lost;
+	ret_counters[COUNT_CONTEXT_MALFORMED] = stats->contexts_malformed;
 	for (i = 1; i < COUNTERS_N; i++)
 		ret_counters[i] -= min_of(stats->recovered[i], ret_counters[i]);
 	ret_counters[COUNT_ENDED_MAPPING] += stats->unsure;

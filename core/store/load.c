@@ -177,6 +177,24 @@ static int node_row(struct recorded *recorded, sqlite3_stmt *stmt)
 	return recorded__add_node(recorded, column_u32(stmt, 0), &node);
 }
 
+static int attribute_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	return recorded__add_attribute(recorded, column_u32(stmt, 0), column_text(stmt, 1),
+				       column_text(stmt, 2));
+}
+
+static int context_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	return recorded__add_context(recorded, column_u32(stmt, 0), column_text(stmt, 1),
+				     column_text(stmt, 2));
+}
+
+static int label_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	return recorded__add_label(recorded, column_u32(stmt, 0), column_text(stmt, 1),
+				   column_text(stmt, 2));
+}
+
 static struct sink_sample sample_of(sqlite3_stmt *stmt)
 {
 	return (struct sink_sample) { .thread = column_u32(stmt, 1),
@@ -193,7 +211,8 @@ static struct sink_sample sample_of(sqlite3_stmt *stmt)
 				      .task = column_i64(stmt, 12, 0),
 				      .flags = column_u32(stmt, 13),
 				      .weight = column_count(stmt, 14),
-				      .total = column_count(stmt, 15) };
+				      .total = column_count(stmt, 15),
+				      .context = column_u32(stmt, 16) };
 }
 
 static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
@@ -208,6 +227,9 @@ static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
 /* The only event until version 2, which called its values weights. */
 #define CPU_EVENT    1
 #define CPU_EVENT_ID "1"
+
+/* Maximum number of attributes of a service or a request, less 1. */
+#define LABELS_MAX 255
 
 /* Each table follows the tables that it refers to. */
 /* clang-format off */
@@ -227,27 +249,41 @@ static const struct reader readers[] = {
 	{ "location", "frame, kind, function, line",                  location_row, 1, NOW },
 	{ "node",     "id, parent, frame, offset, 0",                 node_row,     1, 5 },
 	{ "node",     "id, parent, frame, offset, evidence",          node_row,     6, NOW },
+	{ "attribute", "process, key, value",               attribute_row, 8, NOW },
+	{ "context",  "id, trace, span",                  context_row, 8, NOW },
+	{ "label",    "context, key, value",              label_row, 8, NOW },
 	{ "sample",   "id, thread, native, runtime, weight, "
-		      CPU_EVENT_ID ", 0, 0, 0, 0, 0, time_ns, 0, flags, 1, weight",  sample_row,   1, 2 },
+		      CPU_EVENT_ID ", 0, 0, 0, 0, 0, time_ns, 0, flags, 1, weight, 0",  sample_row,   1, 2 },
 	{ "sample",   "id, thread, native, runtime, value, event, "
-		      "state, lock, syscall, link, object, time_ns, 0, flags, 1, value",     sample_row,   3, 4 },
+		      "state, lock, syscall, link, object, time_ns, 0, flags, 1, value, 0",     sample_row,   3, 4 },
 	{ "sample",   "id, thread, native, runtime, value, event, "
-		      "state, lock, syscall, link, object, time_ns, task, flags, 1, value",  sample_row,   5, 6 },
+		      "state, lock, syscall, link, object, time_ns, task, flags, 1, value, 0",  sample_row,   5, 6 },
 	{ "sample",   "id, thread, native, runtime, value, event, "
 		      "state, lock, syscall, link, object, time_ns, task, flags, "
-		      "weight, total",                                                       sample_row,   7, NOW },
+		      "weight, total, 0",                                                    sample_row,   7, 7 },
+	{ "sample",   "id, thread, native, runtime, value, event, "
+		      "state, lock, syscall, link, object, time_ns, task, flags, "
+		      "weight, total, context",                                              sample_row,   8, NOW },
 };
 /* clang-format on */
 
-/* Detects a damaged b-tree, which can lead in circles or repeat rows: its ids do not ascend. The
- * table of locations has several rows per frame, at most RECORDED_LEVEL_MAX. */
+/* Returns the maximum number of rows with one id, less 1. */
+static int repeats_max(const struct reader *reader)
+{
+	if (reader->row == location_row)
+		return RECORDED_LEVEL_MAX - 1;
+	return reader->row == attribute_row || reader->row == label_row ? LABELS_MAX : 0;
+}
+
+/* Detects a damaged b-tree, which can lead in circles or repeat rows: its ids do not ascend. Some
+ * tables have several rows per id. */
 static int check_id(const struct reader *reader, sqlite3_stmt *stmt, int64_t *last, int *repeats)
 {
 	int64_t id = column_i64(stmt, 0, -1);
-	bool repeat = reader->row == location_row && id == *last;
+	bool repeat = repeats_max(reader) && id == *last;
 
 	*repeats = repeat ? *repeats + 1 : 0;
-	if (id < 0 || (id <= *last && !repeat) || *repeats >= RECORDED_LEVEL_MAX)
+	if (id < 0 || (id <= *last && !repeat) || *repeats > repeats_max(reader))
 		return -EBADMSG;
 	if (reader->row != sample_row && id > UINT32_MAX)
 		return -EBADMSG;
@@ -323,6 +359,16 @@ static int find_columns(struct reading *reading, bool instants, struct err *err)
 	return 0;
 }
 
+/* Selects the part of contexts by which stacks are grouped. Returns 0 or -ENOMEM. */
+static int group_contexts(struct recorded *recorded, const struct profile_filter *filter)
+{
+	recorded->groups = filter->by == PROFILE_BY_TRACE   ? RECORDED_GROUPS_TRACE
+			   : filter->by == PROFILE_BY_SPAN  ? RECORDED_GROUPS_SPAN
+			   : filter->by == PROFILE_BY_LABEL ? RECORDED_GROUPS_LABEL
+							    : RECORDED_GROUPS_NONE;
+	return filter->label ? recorded__word(recorded, filter->label, &recorded->group_key) : 0;
+}
+
 /* Reads all tables. If @ret_samples is not NULL, leaves out the samples and stores the reader for
  * them. */
 static int read_all(struct reading *reading, const struct profile_filter *filter,
@@ -341,12 +387,16 @@ static int read_all(struct reading *reading, const struct profile_filter *filter
 	reading->recorded.keeps_wakers = filter->wakers;
 	reading->recorded.keeps_tasks = filter->tasks || filter->by == PROFILE_BY_TASK;
 	reading->recorded.min_age_ns = filter->min_age_ns;
+	if (!ret && group_contexts(&reading->recorded, filter))
+		ret = err__set(err, -ENOMEM, "out of memory");
 	if (!ret && (filter->times || filter->instants) && reading->columns)
 		reading->recorded.columns = *reading->columns;
 	else if (!ret && (filter->times || filter->instants))
 		ret = find_columns(reading, filter->instants, err);
 	for (size_t i = 0; !ret && i < ARRAY_SIZE(readers); i++) {
-		if (version < readers[i].from || version > readers[i].to)
+		if (version < readers[i].from || version > readers[i].to ||
+		    ((readers[i].row == context_row || readers[i].row == label_row) &&
+		     !reading->recorded.groups && !ret_samples))
 			continue;
 		if (ret_samples && readers[i].row == sample_row)
 			*ret_samples = &readers[i];

@@ -230,11 +230,30 @@ static int write_sample(struct sink *sink, const struct sink_sample *sample, str
 		signed_of(sample->weight), signed_of(sample->total),
 		(uint32_t)sample->condition.state, (uint32_t)sample->condition.lock,
 		(uint32_t)(sample->condition.syscall + 1), (int64_t)sample->object, sample->peer,
-		(int64_t)sample->link, (int64_t)sample->task);
+		(int64_t)sample->link, (int64_t)sample->task, sample->context);
 
 	recording->n_samples += !ret;
 	recording->n_rests += !ret && sample->flags & SAMPLE_REST;
 	return ret;
+}
+
+static int write_context(struct sink *sink, uint32_t id, const struct sink_context *context,
+			 struct err *err)
+{
+	struct recording_db *db = &recording_of(sink)->db;
+	int ret = recording_db__insert(db, TABLE_context, err, id, context->trace, context->span);
+
+	for (size_t i = 0; !ret && i < context->n_labels; i++)
+		ret = recording_db__insert(db, TABLE_label, err, id, context->labels[i].key,
+					   context->labels[i].value);
+	return ret;
+}
+
+static int write_attribute(struct sink *sink, uint32_t process, const struct sink_label *label,
+			   struct err *err)
+{
+	return recording_db__insert(&recording_of(sink)->db, TABLE_attribute, err, process,
+				    label->key, label->value);
 }
 
 static int write_source(struct sink *sink, const struct sink_source *source, struct err *err)
@@ -255,6 +274,8 @@ static const struct sink_ops recording_ops = {
 	.frame_is_loop = write_frame_is_loop,
 	.locations = write_locations,
 	.node = write_node,
+	.context = write_context,
+	.attribute = write_attribute,
 	.sample = write_sample,
 	.source = write_source,
 };

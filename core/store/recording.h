@@ -19,7 +19,7 @@
  * are -ENOSPC (disk full; committed data stay readable), -ESTALE (the file was moved or removed),
  * -EIO and -ENOMEM. After a failed call the caller may only close the recording. */
 
-#define RECORDING_SCHEMA_VERSION 7
+#define RECORDING_SCHEMA_VERSION 8
 #define RECORDING_APPLICATION_ID 0x62726169 /* "brai" */
 
 /* Keys of the table meta: the start of the recording by CLOCK_MONOTONIC, the difference of

@@ -13,6 +13,7 @@
 #include "core/base/util.h"
 #include "core/target/image_files.h"
 #include "core/target/target_view.h"
+#include "core/target/thread_context.h"
 
 int images__new(const struct images_opts *opts, struct images **ret)
 {
@@ -174,6 +175,8 @@ int images__ask_runtimes(struct images *images, struct image *image)
 	image->asked = true;
 	previous = quota__enter(image->file->account);
 	ret = ask_runtimes(images, image);
+	image->has_context =
+		!thread_variable__find(image->file, THREAD_CONTEXT_VARIABLE, &image->context);
 	quota__leave(previous);
 	return ret == -ENOMEM ? ret : 0;
 }

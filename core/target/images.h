@@ -10,6 +10,7 @@
 #include "core/elf/elf_file.h"
 #include "core/elf/function_names.h"
 #include "core/elf/symbols.h"
+#include "core/elf/thread_variable.h"
 #include "core/kernel/table_arena.h"
 #include "core/target/procfs.h"
 #include "core/target/unread_files.h"
@@ -41,8 +42,10 @@ struct image {
 	uint64_t read_ns; /* time of the newest rules that the cache lacks; 0: it has all */
 	uint32_t number;  /* number from 1 */
 	bool is_plain;	  /* examined, and no process that executed it had a runtime so far */
-	bool asked;	  /* `runtimes` is valid */
-	uint32_t places, nameless; /* places in its code in stacks; those without symbol */
+	bool asked;	  /* `runtimes`, `has_context` are valid */
+	bool has_context; /* it defines the variable of request contexts */
+	struct thread_variable context; /* that variable */
+	uint32_t places, nameless;	/* places in its code in stacks; those without symbol */
 	struct image_runtime runtimes[RUNTIMES_MAX];
 	struct image *next; /* next in the list of all images */
 };

@@ -13,6 +13,7 @@
 #include "core/target/compiled_code.h"
 #include "core/target/mapping_times.h"
 #include "core/target/place.h"
+#include "core/target/process_context.h"
 
 #define TO(name) (1U << PROCESS_##name)
 
@@ -90,6 +91,8 @@ void process__clear_mapped(struct process *process)
 	drop_mapped(process);
 	mapping_times__free(process->times, process->account);
 	process->times = NULL;
+	process_context__free(process->context);
+	process->context = NULL;
 }
 
 struct quota_account *process__account(struct process *process)

@@ -15,12 +15,13 @@
 /* One profiled process and its mappings. It is independent of the users of its samples: they store
  * their data under its serial number. */
 
-struct space;	      /* core/kernel/spaces.h */
-struct places;	      /* core/target/place.h */
-struct compiled_code; /* core/target/compiled_code.h */
-struct cgroup;	      /* core/target/cgroups.h */
-struct quota_account; /* core/base/quota.h */
-struct mapping_times; /* core/target/mapping_times.h */
+struct space;		/* core/kernel/spaces.h */
+struct places;		/* core/target/place.h */
+struct compiled_code;	/* core/target/compiled_code.h */
+struct cgroup;		/* core/target/cgroups.h */
+struct quota_account;	/* core/base/quota.h */
+struct process_context; /* core/target/process_context.h */
+struct mapping_times;	/* core/target/mapping_times.h */
 
 struct runtime_set {
 	const struct runtime *const *list; /* all runtimes, NULL-terminated */
@@ -75,6 +76,9 @@ struct process {
 	double cpu_before_s;   /* CPU time of all threads when the recording began */
 	bool has_cpu_before;
 	bool is_joined; /* probes of events were attached to it since its fork */
+
+	struct process_context *context; /* as it was last published; NULL: none was read */
+	uint64_t context_read_ns;	 /* time of the last process__renew_context() */
 
 	/* --- mappings: tracker_mappings.c --- */
 	struct space *space;
@@ -141,7 +145,11 @@ bool path__ends_with(const char *path, const char *file);
 const struct mapped *process__find_symbol(const struct process *process, const char *file,
 					  const char *symbol, uint64_t *ret_vaddr);
 
-/* Removes all mappings. */
+/* Reads the process context again if it has changed, at most once in 10 ms. Returns 0 or -ENOMEM.
+ */
+int process__renew_context(struct process *process, uint64_t now_ns);
+
+/* Removes all mappings, and the process context. */
 void process__clear_mapped(struct process *process);
 
 /* Returns the account of the process and its user; NULL: out of memory. */

@@ -127,7 +127,9 @@ struct procfs_mappings {
 	size_t n, cap;
 	struct procfs_mapping *files; /* neighbours of `list`, sorted by start */
 	size_t n_files, cap_files;
-	bool is_cut; /* truncated: there are more mappings than the limit */
+	uint64_t context; /* start of the mapping with a process context
+			   * (core/target/process_context.h); 0: none */
+	bool is_cut;	  /* truncated: there are more mappings than the limit */
 };
 
 /* Reads the executable mappings of a process, and shared memory that may become executable again.

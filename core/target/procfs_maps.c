@@ -12,6 +12,7 @@
 
 #include "core/base/quota.h"
 #include "core/base/util.h"
+#include "core/target/process_context.h"
 #include "core/target/target_view.h"
 
 #define MAPPINGS_READ_MAX 65536
@@ -168,6 +169,8 @@ static int read_line(struct procfs_mappings *mappings, struct reading *reading)
 	}
 	reading->start = line->start;
 	reading->end = line->end;
+	if (!mappings->context && process_context__is_at(line->path))
+		mappings->context = line->start;
 	if (err || !is_file(line))
 		return err;
 	/* A mapping is not its own neighbour. */

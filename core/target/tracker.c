@@ -91,6 +91,7 @@ void tracker__put_space(struct tracker *tracker, struct space *space)
 	for (i = 0; tracker->opts.runtimes[i]; i++)
 		if (space->attached & 1U << i)
 			tracker__detach_space(tracker, i, space);
+	tracker__detach_context(tracker, space);
 	spaces__give(tracker->spaces, space);
 }
 
@@ -195,7 +196,8 @@ int tracker__retry(struct tracker *tracker, uint64_t now)
 
 	tracker->any_pending = false;
 	for (; !ret && process; process = process->hh.next) {
-		if (process__is_gone(process) || !process->space || !process->space->pending)
+		if (process__is_gone(process) || !process->space ||
+		    !(process->space->pending || process->space->awaits_context))
 			continue;
 		tracker->any_pending = true;
 		if (now >= process->refreshed_ns + RETRY_NS)

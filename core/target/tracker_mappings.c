@@ -298,7 +298,9 @@ static void mark_plain(struct tracker *tracker, const struct process *process)
 	if (!process->exe || process->exe->is_plain == plain)
 		return;
 	for (i = 0; plain && i < process->n_mapped; i++)
-		plain = !process->mapped[i].image || !image__has_runtime(process->mapped[i].image);
+		plain = !process->mapped[i].image ||
+			(!image__has_runtime(process->mapped[i].image) &&
+			 !process->mapped[i].image->has_context);
 	process->exe->is_plain = plain;
 	kernel_half__set_plain(tracker->opts.half, process->exe->number, plain);
 }
@@ -354,12 +356,28 @@ static int read_mappings(struct tracker *tracker, struct process *process,
 	return ret;
 }
 
+/* Attaches runtimes and contexts that were not ready at an earlier reading of the same mappings.
+ * @is_published_again: the process has published a new context. */
+static void attach_pending(struct tracker *tracker, struct process *process,
+			   bool is_published_again)
+{
+	struct space *space = process->space;
+
+	if (!space->pending && !space->awaits_context && !is_published_again)
+		return;
+	if (space->pending)
+		tracker__attach_runtimes(tracker, process);
+	if (space->awaits_context || is_published_again)
+		tracker__attach_context(tracker, process);
+	publish(tracker, process);
+}
+
 /* Reads and publishes the mappings. A budget that is exceeded, or a stop, costs only the process's
  * own stacks. */
 static int refresh(struct tracker *tracker, struct process *process)
 {
 	struct procfs_mappings mappings = {};
-	bool is_new = !process->space;
+	bool is_new = !process->space, is_published_again;
 	uint32_t ended = is_new ? 0 : space__ended(process->space);
 	int ret;
 
@@ -374,13 +392,11 @@ static int refresh(struct tracker *tracker, struct process *process)
 		return ret == -ENOMEM ? ret : 0; /* gone: earlier readings remain valid */
 	if (mappings.is_cut)
 		quota__refuse(process__account(process));
-	if (!mappings.n)
+	ret = tracker__read_context(process, mappings.context, &is_published_again);
+	if (ret || !mappings.n)
 		goto out;
 	if (process->space && !is_retry_due(process) && same_mappings(process, &mappings, ended)) {
-		if (process->space->pending) {
-			tracker__attach_runtimes(tracker, process);
-			publish(tracker, process);
-		}
+		attach_pending(tracker, process, is_published_again);
 		goto out;
 	}
 	process->changed_ns = process->refreshed_ns;
@@ -413,6 +429,7 @@ static int refresh(struct tracker *tracker, struct process *process)
 	if (ret)
 		goto out;
 	tracker__attach_runtimes(tracker, process);
+	tracker__attach_context(tracker, process);
 	mark_plain(tracker, process);
 	publish(tracker, process);
 out:

@@ -6,7 +6,8 @@
 
 /* Internal state of the tracker, and functions shared by its files. tracker.c has the set of
  * processes, tracker_events.c and tracker_exits.c their lives, and tracker_mappings.c their
- * mappings. tracker_runtimes.c has the sources of their runtimes' frames (tracker_runtimes.h). */
+ * mappings, tracker_contexts.c the contexts that they publish. tracker_runtimes.c has the sources
+ * of their runtimes' frames (tracker_runtimes.h). */
 
 struct cgroups;
 struct recent_mappings;
@@ -66,6 +67,15 @@ bool tracker__is_refused(struct tracker *tracker, const struct rec_program *rec)
 /* Returns true if no process that executed the same image had a runtime. Its mappings are then read
  * at its first sample, if there is one. */
 bool process__is_plain(const struct process *process);
+
+/* Reads the process context at @address, unless it is unchanged; 0: there is none. Sets *@ret_new
+ * if a new publication was read. Returns 0 or -ENOMEM. */
+int tracker__read_context(struct process *process, uint64_t address, bool *ret_new);
+
+/* Lets the kernel half read the request contexts of the process's threads, if it publishes them.
+ * The process must then be published. */
+void tracker__attach_context(struct tracker *tracker, const struct process *process);
+void tracker__detach_context(struct tracker *tracker, struct space *space); /* idempotent */
 
 void tracker__count_unread(struct tracker *tracker, struct process *process);
 void tracker__put_space(struct tracker *tracker, struct space *space); /* NULL is fine */

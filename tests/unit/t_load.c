@@ -185,6 +185,8 @@ static void test_versions(void)
 		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
 		{ "tests/unit/recording_v6.sql",
 		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
+		{ "tests/unit/recording_v7.sql",
+		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
 	};
 	static const struct profile_filter all = { .histogram = true }, cpu = { .event = "cpu" },
 					   other = { .event = "faults" };

@@ -118,7 +118,7 @@ static const struct {
 	  " 1  <module> (app.py)_[py];main_[n];f (app.py)_[py];strcmp_[n];sys_read_[k] 4  "
 	  "main_[n];work_[n];helper_[i] 1" },
 	{ "another version", "PRAGMA user_version = 99", "EBADMSG" },
-	{ "the next version", "PRAGMA user_version = 8", "EBADMSG" },
+	{ "the next version", "PRAGMA user_version = 9", "EBADMSG" },
 	{ "no version", "PRAGMA user_version = 0", "EBADMSG" },
 	{ "another application", "PRAGMA application_id = 99", "EBADMSG" },
 };

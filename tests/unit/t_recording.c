@@ -37,6 +37,23 @@ static void clean(void)
 	workdir__run("chmod 755 . && rm -rf ./*");
 }
 
+/* Offers a context twice, and another one with the same attribute. */
+static void write_context(uint32_t *ret_id)
+{
+	const struct sink_label label = { "http.route", "/a" };
+	struct sink_context context = { "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331",
+					&label, 1 };
+	uint32_t again;
+
+	ids__context(ids, &context, ret_id, &err);
+	ids__context(ids, &context, &again, &err);
+	is_int(again, *ret_id, "one context has one id");
+	context.trace = context.span = NULL;
+	ids__context(ids, &context, &again, &err);
+	ids__attribute(ids, 2, &(struct sink_label) { "service.name", "old" }, &err);
+	ids__attribute(ids, 2, &(struct sink_label) { "service.name", "new" }, &err);
+}
+
 static void write_stacks(void)
 {
 	struct sink_process process = { 77, 1, 123456, "app", "./app --x", "/a/b", "c" };
@@ -73,6 +90,7 @@ static void write_stacks(void)
 	ids__frame(ids, &loop, &frame, NULL, &err);
 	ids__node_of(ids, &(struct sink_node) { 0, frame, SINK_APART, EVIDENCE_INFERRED }, &id,
 		     &err);
+	write_context(&sample.context);
 	is_int(ids__sample(ids, &sample, &err), 0, "a sample");
 }
 
@@ -121,9 +139,15 @@ static void test_rows(void)
 	is_str(sqlite_text(path, "SELECT * FROM node"),
 	       "1|-|1|16|- 2|1|2|-|- 3|1|2|-8|- 4|-|3|-9223372036854775807|3", "node");
 	is_str(sqlite_text(path, "SELECT * FROM sample"),
-	       "1|5|1|1|0|2|-|1|2|3|6|-|-|1|0|-|0|4294967303", "sample");
+	       "1|5|1|1|0|2|-|1|2|3|6|-|-|1|0|-|0|4294967303|1", "sample");
+	is_str(sqlite_text(path, "SELECT * FROM context"),
+	       "1|0af7651916cd43dd8448eb211c80319c|b7ad6b7169203331 2|-|-", "context");
+	is_str(sqlite_text(path, "SELECT * FROM label"), "1|http.route|/a 2|http.route|/a",
+	       "label");
+	is_str(sqlite_text(path, "SELECT * FROM attribute"), "2|service.name|new",
+	       "attribute: the last one");
 	is_str(sqlite_text(path, "PRAGMA application_id"), "1651663209", "application id");
-	is_str(sqlite_text(path, "PRAGMA user_version"), "7", "version");
+	is_str(sqlite_text(path, "PRAGMA user_version"), "8", "version");
 	is_str(sqlite_text(path, "PRAGMA integrity_check"), "ok", "SQLite finds it in order");
 	is_int(workdir__count(), 1, "one file and nothing else");
 	clean();

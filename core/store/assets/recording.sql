@@ -1,4 +1,4 @@
--- Schema of a recording, version 7. docs/reference/recording.md explains it and has example queries.
+-- Schema of a recording, version 8. docs/reference/recording.md explains it and has example queries.
 
 CREATE TABLE meta (
 	key TEXT PRIMARY KEY,
@@ -72,6 +72,23 @@ CREATE TABLE node ( -- a frame called by its parent's frame: a forest that all s
 	evidence INTEGER -- of the step from the frame that it called: NULL: a rule; 1: a verified frame
 			 -- pointer; 2: a stack copy; 3: inferred; since version 6
 );
+CREATE TABLE attribute ( -- of the service that a process belongs to, as published last; since version 8
+	process INTEGER REFERENCES process,
+	key TEXT, -- 'service.name', ...
+	value TEXT,
+	PRIMARY KEY (process, key)
+) WITHOUT ROWID;
+CREATE TABLE context ( -- a request; since version 8
+	id INTEGER PRIMARY KEY,
+	trace TEXT, -- hexadecimal; NULL: none
+	span TEXT
+);
+CREATE TABLE label ( -- attributes of a request; since version 8
+	context INTEGER REFERENCES context,
+	key TEXT, -- 'http.route', ...
+	value TEXT,
+	PRIMARY KEY (context, key)
+) WITHOUT ROWID;
 CREATE TABLE sample (
 	id INTEGER PRIMARY KEY,
 	time_ns INTEGER, -- CLOCK_MONOTONIC
@@ -91,7 +108,8 @@ CREATE TABLE sample (
 	object INTEGER, -- what it is about: the address of a futex or a lock, the bytes of block I/O, how many ns it was held, ...
 	peer INTEGER, -- the other thread (its id) that it is about
 	link INTEGER, -- samples with the same one belong together
-	task INTEGER -- the number that a runtime gives to what the thread works at (meta: task); 0: none; since version 5
+	task INTEGER, -- the number that a runtime gives to what the thread works at (meta: task); 0: none; since version 5
+	context INTEGER REFERENCES context -- the request that the thread worked for; since version 8
 );
 CREATE TABLE counter ( -- what was lost, and why
 	name TEXT PRIMARY KEY,
