@@ -234,8 +234,7 @@ int output__chrome(const struct profile *profile, const struct output_opts *opts
 		"\"target\":",
 		profile->instants
 			? "since the first sample; a sample ends when it was taken"
-			: "sums: a slice is all calls on its path together, and not when they "
-			  "were");
+			: "sums: a slice is the sum of all calls on its path, not their time");
 	escape__json(out, profile->target && *profile->target ? profile->target : "");
 	fputs(",\"recorded\":", out);
 	put_summary(profile, out);

@@ -208,8 +208,8 @@ int output__code(const struct profile *profile, const struct output_opts *opts, 
 	if (ret)
 		goto out;
 	output__heading(profile, out);
-	fputs("self: samples taken at the instruction; total: with those taken in what it called; "
-	      "% of the function's total\n",
+	fputs("self: samples taken at the instruction; total: with samples in functions that it "
+	      "calls; % of the function's total\n",
 	      out);
 	for (size_t i = 0; i < opts->n_codes; i++)
 		put_code(&counting, i, out);

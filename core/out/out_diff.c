@@ -35,7 +35,7 @@ static void put_kinds(const struct diff *diff, FILE *out)
 	for (size_t kind = 0; kind < diff->both->n_kinds; kind++)
 		if (diff->sides[DIFF_OLD].whole > 0 && diff->sides[DIFF_NEW].whole > 0 &&
 		    has[DIFF_OLD][kind] != has[DIFF_NEW][kind])
-			escape__line(out, "only %s has %s frames: stacks differ for that alone",
+			escape__line(out, "only %s has %s frames, which alone makes stacks differ",
 				     names[has[DIFF_NEW][kind]], diff->both->kinds[kind].name);
 }
 
@@ -47,9 +47,9 @@ static void put_basis(const struct diff *diff, FILE *out)
 		fputs("compared by share: % of each recording's whole", out);
 	else if (old->profile->duration_s > 0)
 		fprintf(out, "compared by value: per second of each recording%s",
-			diff->clock ? ", samples as the time that they stand for" : "");
+			diff->clock ? ", with samples as the time that they represent" : "");
 	else
-		fputs("compared by value: sums, as it is not known how long it took", out);
+		fputs("compared by value: sums, because the duration is unknown", out);
 	fprintf(out, "; within error: less than %d standard errors (σ)\n", DIFF_ERRORS_MIN);
 }
 
@@ -278,9 +278,9 @@ static int put_row(const struct out_diff_rows *table, uint32_t row, FILE *out)
 static int put_rows(const struct out_diff_rows *table, FILE *out)
 {
 	static const char *const measures[] = {
-		[DIFF_SELF] = "self: what ends in it",
-		[DIFF_TOTAL] = "total: with all that it calls",
-		[DIFF_SCRIPT] = "script: its own with the native code that it calls",
+		[DIFF_SELF] = "self: samples that end in the function",
+		[DIFF_TOTAL] = "total: with everything that it calls",
+		[DIFF_SCRIPT] = "script: self, with the native code that it calls",
 	};
 	int ret = 0;
 

@@ -444,9 +444,9 @@ static int put_meta(struct firefox *firefox, const struct profile *profile)
 		ret = put_categories(firefox, firefox->opts->others[i]);
 	fputs("],\n\"extra\":[{\"label\":\"braid\",\"entries\":[", out);
 	put_entry(out, "Times",
-		  profile->instants ? "since the first sample; of what took time, when it ended"
-				    : "stacks follow each other by name, each as long as its "
-				      "value: not when it was",
+		  profile->instants ? "since the first sample; of intervals, their end"
+				    : "stacks are sorted by name, each as long as its value; not "
+				      "in order of time",
 		  true);
 	put_notes(profile, out);
 	for (size_t i = 0; i < firefox->opts->n_others; i++)

@@ -164,7 +164,7 @@ int output__histogram(const struct profile *profile, const struct output_opts *o
 		ret = put_heading(profile, sorted[i], out);
 		put_histogram(profile, sorted[i], out);
 		if (!i && profile->occurrences > sorted[i]->occurrences)
-			fprintf(out, "without a value, as the end was not seen: %" PRIu64 "\n",
+			fprintf(out, "without a value, because the end was not seen: %" PRIu64 "\n",
 				profile->occurrences - sorted[i]->occurrences);
 	}
 	if (i < n)

@@ -271,7 +271,8 @@ int output__lock_order(const struct profile *profile, const struct output_opts *
 	if (!order.ret)
 		fprintf(out, "\n%zu potential deadlock%s%s\n", order.cycles,
 			order.cycles == 1 ? "" : "s",
-			order.steps >= STEPS_MAX     ? "; there may be more, the search was cut"
+			order.steps >= STEPS_MAX
+				? "; there may be more, the search was stopped early"
 			: order.cycles >= order.most ? "; there may be more (--rows)"
 						     : "");
 	free(order.edges);

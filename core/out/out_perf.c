@@ -277,7 +277,7 @@ int output__perf(const struct profile *profile, const struct output_opts *opts, 
 
 	if (!events)
 		return -ENOMEM;
-	fprintf(out, "# ========\n# by braid, as perf script; times %s, addresses are not known\n",
+	fprintf(out, "# ========\n# by braid, as perf script; times %s, addresses are unknown\n",
 		profile->instants ? "are since the first sample" : "follow from values");
 	if (profile->target && *profile->target)
 		escape__line(out, "# target: %s", profile->target);

@@ -163,7 +163,7 @@ int output__table(const struct profile *profile, const struct output_opts *opts,
 		return out_diff__table(opts, out);
 	output__heading(profile, out);
 	if (!profile->total && profile->idle.weight)
-		fputs("nothing is left to show: all threads waited, idle by a rule\n", out);
+		fputs("nothing to show: all threads were idle (--idle show shows them)\n", out);
 	if (!profile->total)
 		goto out;
 	ret = out_list__init(&table.list, profile, opts);
@@ -172,8 +172,7 @@ int output__table(const struct profile *profile, const struct output_opts *opts,
 	else if (!ret)
 		ret = put_rows(&table, out);
 	if (!ret && table.list.scripts && opts->group == OUTPUT_FUNCTIONS)
-		fprintf(out,
-			"%s: a function's own weight, with that of native code that it calls\n",
+		fprintf(out, "%s: a function's own weight, with the native code that it calls\n",
 			code_rules__own_title(profile));
 out:
 	if (!ret)

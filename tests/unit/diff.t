@@ -151,7 +151,7 @@ def check_words():
         "old: made up", "524 samples", "new: made up", "616 samples",
         "compared by share: % of each recording's whole; within error: less than 3 standard "
         "errors (σ)",
-        "script: its own with the native code that it calls (--sort)", "",
+        "script: self, with the native code that it calls (--sort)", "",
         "  Old%   New%   Delta  Change                   Kind     Function",
         " 76.3%  64.9%  -11.4%  less 4.2σ                python   f (app.py)",
         " 19.1%  29.2%  +10.1%  more 4.0σ                python   g (app.py)",
@@ -331,7 +331,7 @@ def check_empty():
     tap.equal(table(), {}, "two empty recordings")
     made(OLD, cpu(20, "n:f"))
     made(NEW, cpu(20, "n:f;python:p@/a.py"))
-    tap.ok("only new has python frames: stacks differ for that alone" in report()[1],
+    tap.ok("only new has python frames, which alone makes stacks differ" in report()[1],
            "frames of a kind that one does not have")
 
 

@@ -100,7 +100,7 @@ def check_states():
     tap.equal([line.split("  ")[-1] for line in below(out, "Script%")],
               ["running", " main", "waiting", " sleep", " main", "stopped", " main", "(8 more groups)",
                "at most 3 functions of each group; --rows all shows all",
-               "Script: a function's own weight, with that of native code that it calls"],
+               "Script: a function's own weight, with the native code that it calls"],
               "below each group its functions", out)
     rows = [line for line in out.splitlines() if line.endswith("    sleep")]
     tap.equal([row[36:85] for row in rows],
@@ -440,7 +440,7 @@ def check_hidden():
     made(*idle)
     status, out, err = report()
     tap.equal((status, len(out.splitlines()), err), (0, 4, ""), "where nothing is left", out)
-    tap.ok("nothing is left to show: all threads waited" in out, "that is said", out)
+    tap.ok("nothing to show: all threads were idle" in out, "that is said", out)
 
 
 def check_ages():
@@ -550,7 +550,7 @@ def check_machinery():
     tap.ok("\n  Own%        Own  Self%       Self " in out, "compiled code: a column Own", out)
     tap.equal(below(out, "  Own%")[0].split()[:3] + below(out, "  Own%")[0].split()[-1:],
               ["100.0%", "4", "B", "a.B.make"], "the method is first", out)
-    tap.ok(out.endswith("Own: a function's own weight, with that of native code that it calls\n"),
+    tap.ok(out.endswith("Own: a function's own weight, with the native code that it calls\n"),
            "the column is explained", out)
     tap.equal(folded("--frames", "script"), ["a.B.main;a.B.make 4"], "script frames have no stub")
     tap.equal(folded("--frames", "collapsed"),

@@ -120,9 +120,9 @@ int main(void)
 	      false, true, "native code: what is not known is not named");
 
 	setup();
-	check("There is nothing in this recording.\n", false, false, "nothing");
+	check("This recording is empty.\n", false, false, "nothing");
 	setup();
 	profile->idle.weight = 5;
-	check("All threads waited, idle by a rule (--idle show has them).\n", false, false, "idle");
+	check("All threads were idle (--idle show shows them).\n", false, false, "idle");
 	return tap__done();
 }

@@ -347,7 +347,7 @@ static void check_tables(void)
 	      "  0.0%       0 ns  57.1%    2.00 us  57.1%    2.00 us          2  kernel   "
 	      "vfs_read\n"
 	      "(5 more)\n"
-	      "Script: a function's own weight, with that of native code that it calls\n",
+	      "Script: a function's own weight, with the native code that it calls\n",
 	      "by samples");
 	check(output__table, profile, &(struct output_opts) { .sort = OUTPUT_SORT_NAME, .rows = 2 },
 	      "event wall: 3.50 us in 5 samples\n"
@@ -356,7 +356,7 @@ static void check_tables(void)
 	      "  0.0%       0 ns  20.0%     700 ns  20.0%     700 ns  native   add\n"
 	      "  0.0%       0 ns   0.0%       0 ns  57.1%    2.00 us  kernel   entry\n"
 	      "(6 more)\n"
-	      "Script: a function's own weight, with that of native code that it calls\n",
+	      "Script: a function's own weight, with the native code that it calls\n",
 	      "by name");
 	check(output__table, profile, &(struct output_opts) { .group = OUTPUT_LIBRARIES },
 	      "event wall: 3.50 us in 5 samples\n"

@@ -195,7 +195,7 @@ static void check_table(void)
 		"  6.3%    40.4 ms   0.0%          0   6.3%    40.4 ms  python   f (x.py)\n"
 		"  4.8%    30.3 ms   3.2%    20.2 ms   4.8%    30.3 ms  python   f (x.py)\n"
 		"  0.0%          0   7.9%    50.5 ms   7.9%    50.5 ms  kernel   a;b;??\n"
-		"Script: a function's own weight, with that of native code that it calls\n",
+		"Script: a function's own weight, with the native code that it calls\n",
 		"table: a function per file, recursion counted once");
 	check_rendered(
 		output__table, profile, &(struct output_opts) { .rows = 1, .annotate = 1 },
@@ -206,7 +206,7 @@ static void check_table(void)
 		"Script%    Script  Self%       Self Total%      Total  Kind     Function\n"
 		" 50.8%     323 ms  50.8%     323 ms  50.8%     323 ms  -        [no stack]\n"
 		"(5 more)\n"
-		"Script: a function's own weight, with that of native code that it calls\n",
+		"Script: a function's own weight, with the native code that it calls\n",
 		"table: as many rows as wanted");
 	profile__free(profile);
 }
