@@ -197,10 +197,12 @@ int dump__take_thread(struct dump *dump, struct dump_thread *thread, struct err 
 		return 0;
 	}
 	if (code == -ENOTSUP)
-		return err__set(err, code, "PID %u executes 32-bit code, which braid cannot unwind",
-				dump->process->pid);
+		return err__set(
+			err, code,
+			"cannot dump PID %u: it executes 32-bit code, which braid cannot unwind",
+			dump->process->pid);
 	if (code)
-		return err__set(err, code, "thread %u: %s", tid, strerror(-code));
+		return err__set(err, code, "cannot read thread %u: %s", tid, strerror(-code));
 	return dump__route(dump, err);
 }
 
@@ -212,7 +214,8 @@ static int take_threads(struct dump *dump, struct err *err)
 	int code = threads__list(dump->process->pid, &tids, &n);
 
 	if (code)
-		return err__set(err, code, "PID %u: %s", dump->process->pid, strerror(-code));
+		return err__set(err, code, "cannot list the threads of PID %u: %s",
+				dump->process->pid, strerror(-code));
 	result->threads = calloc(n + 1, sizeof(*result->threads));
 	if (!result->threads)
 		code = err__set(err, -ENOMEM, "out of memory");

@@ -63,14 +63,14 @@ static void check_files(const struct dump *dump, struct dump_process *result)
 
 		if (mapped->path[0] == '/' && !mapped->image && !is_there(dump, mapped))
 			note_file(result, mapped,
-				  "is not there (--sysroot?): its frames have no "
-				  "names, and stacks may end at them");
+				  "is missing (try --sysroot): its frames have no names, and "
+				  "stacks may end at them");
 		else if (mapped->image && /* with parts mapped in the file's order */
 			 !memory__read(dump->cached, mapped->start - mapped->offset, page, PAGE) &&
 			 is_other(page, mapped->image->file))
 			note_file(result, mapped,
-				  "is not the file that was mapped (another "
-				  "build-id): its frames may be wrong");
+				  "differs from the file that was mapped (another build-id): its "
+				  "frames may be wrong");
 	}
 }
 

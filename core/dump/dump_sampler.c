@@ -233,7 +233,7 @@ static int take_rest(struct dump *dump, struct err *err)
 			thread->tid = 0;
 			continue;
 		}
-		thread->why_cut = "it got no CPU in time";
+		thread->why_cut = "it did not run in time";
 		code = dump__take_running(dump, &now, thread);
 		code = code ? err__set(err, code, "out of memory") : dump__route(dump, err);
 	}

@@ -109,7 +109,7 @@ int dump__take_tasks(struct dump *dump, struct err *err)
 	memory__free(taking.patched);
 	if (result->n_tasks)
 		qsort(result->tasks, result->n_tasks, sizeof(*result->tasks), by_name);
-	return code ? err__set(err, code, "the tasks of PID %u: %s", dump->process->pid,
+	return code ? err__set(err, code, "cannot list the tasks of PID %u: %s", dump->process->pid,
 			       strerror(-code))
 		    : 0;
 }

@@ -197,7 +197,7 @@ int elf_memory__copy(const struct elf_memory *memory, const char *path,
 			rc = copy_segment(memory, &headers, &headers.phdrs[i], image, account);
 	if (rc) {
 		free(image);
-		return err__set(err, rc, "%s: its memory cannot be read: %s", path, strerror(-rc));
+		return err__set(err, rc, "%s: cannot read its memory: %s", path, strerror(-rc));
 	}
 	/* The checked headers, as the memory may have changed since. */
 	headers.ehdr.e_shoff = headers.ehdr.e_shnum = headers.ehdr.e_shstrndx = 0;

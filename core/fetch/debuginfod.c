@@ -219,10 +219,10 @@ static const char *failure_of(int code)
 	case -ECONNREFUSED:
 	case -EHOSTUNREACH:
 	case -ENETUNREACH:
-		return "the servers cannot be reached";
+		return "the servers are unreachable";
 	case -EACCES:
 	case -EROFS:
-		return "its cache cannot be written";
+		return "the cache is not writable";
 	}
 	return "the servers fail";
 }

@@ -76,7 +76,7 @@ static int add_part(struct search *search, const struct function_extent *extent,
 
 	if (search->n_parts == PARTS_MAX || bytes > PART_BYTES_MAX ||
 	    !fits_in(search->bytes, bytes, ALL_BYTES_MAX))
-		return REFUSE(search, "it is larger than what is looked at");
+		return REFUSE(search, "it is too large to be analyzed");
 	search->bytes += bytes;
 	*part = (struct part) { .extent = *extent, .own = own };
 	search->n_parts++;
@@ -103,7 +103,7 @@ static int enter_part(struct search *search, uint64_t vaddr, bool own, struct pa
 	if (extent)
 		return add_part(search, extent, own && vaddr != extent->start, ret_part);
 	if (!function_map__gap(search->map, vaddr, &gap))
-		return REFUSE(search, "it jumps to 0x%llx, where no code is",
+		return REFUSE(search, "it jumps to 0x%llx, which is not code",
 			      (unsigned long long)vaddr);
 	for (size_t i = 0; i < search->n_parts; i++)
 		if (search->parts[i].extent.start > vaddr)
@@ -325,7 +325,7 @@ static int take_table(struct search *search, const struct part *part, size_t at)
 	ret = take_labels(search, part, at);
 	if (ret <= 0)
 		return ret;
-	return REFUSE(search, "it jumps to an address that it works out, at 0x%llx",
+	return REFUSE(search, "it jumps to a computed address, at 0x%llx",
 		      (unsigned long long)step->vaddr);
 }
 
@@ -363,9 +363,7 @@ static int follow(struct search *search, const struct place *place)
 	case CODE_SIGNAL:
 		return REFUSE(search, "it is a signal handler's return");
 	case CODE_STOP:
-		return step->unknown ? REFUSE(search,
-					      "there are bytes in it, at 0x%llx, that are "
-					      "no instruction",
+		return step->unknown ? REFUSE(search, "its bytes at 0x%llx are not an instruction",
 					      (unsigned long long)step->vaddr)
 				     : 0;
 	default:
@@ -452,7 +450,7 @@ static int search_all(struct search *search, uint64_t vaddr)
 	int ret;
 
 	if (!extent || extent->start != vaddr)
-		return REFUSE(search, "nothing in the file says where it ends");
+		return REFUSE(search, "the file does not contain its end");
 	ret = add_part(search, extent, true, &part);
 	if (!ret)
 		ret = visit(search, vaddr, true);

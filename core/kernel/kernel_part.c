@@ -68,9 +68,10 @@ int kernel_part__explain(int code, struct err *err)
 	if (code == -EPERM || (code == -EACCES && privilege__missing(privileges)))
 		return privilege__explain(privileges, "to load BPF programs", err);
 	if (access(KERNEL_TYPES, R_OK))
-		return err__set(err, -ENOTSUP,
-				"this kernel has no BTF (" KERNEL_TYPES "): braid needs "
-				"Linux 6.1 or later built with CONFIG_DEBUG_INFO_BTF=y");
+		return err__set(
+			err, -ENOTSUP,
+			"this kernel has no BTF (" KERNEL_TYPES
+			"). braid requires Linux 6.1 or later, built with CONFIG_DEBUG_INFO_BTF=y");
 	if (code == -ENOMEM)
 		return err__set(err, code,
 				"cannot load the BPF programs: no memory for them and their maps. "

@@ -84,7 +84,7 @@ static int measure_site(const struct bpf_program *program, trap_site_fn site, bo
 	struct bpf_link *link;
 
 	if (trap_site__find((const void *)site, &vaddr, &offset))
-		return err__set(err, -ENOENT, "cannot find braid's own code");
+		return err__set(err, -ENOENT, "cannot find braid's own file");
 	link = bpf_program__attach_uprobe_opts(program, getpid(), "/proc/self/exe", offset, &opts);
 	if (!link && (errno == EPERM || errno == EACCES))
 		return privilege__explain(1U << PRIVILEGE_PROBES, "to attach probes", err);

@@ -74,7 +74,7 @@ void waiting_lister__free(struct waiting_lister *lister)
 	free(lister);
 }
 
-#define PURPOSE "cannot list the threads that wait"
+#define PURPOSE "cannot list the waiting threads"
 
 static int failed(int code, struct err *err)
 {

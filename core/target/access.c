@@ -35,15 +35,14 @@ static int not_permitted(const struct procfs_info *info, struct err *err)
 	if (!same || !privilege__missing(1U << PRIVILEGE_PROCESSES))
 		return privilege__explain(1U << PRIVILEGE_PROCESSES, what, err);
 	if (ptrace_scope())
-		return err__set(
-			err, -EPERM,
-			"not permitted %s, though it is user %u's own: "
-			"kernel.yama.ptrace_scope is %d, so that this takes CAP_SYS_PTRACE: "
-			"run as root (sudo), or set it to 0",
-			what, info->uid, ptrace_scope());
+		return err__set(err, -EPERM,
+				"not permitted %s, although it belongs to user %u: "
+				"kernel.yama.ptrace_scope is %d, which requires CAP_SYS_PTRACE. "
+				"Run as root (sudo), or set it to 0",
+				what, info->uid, ptrace_scope());
 	return err__set(err, -EPERM,
-			"not permitted %s, though it is user %u's own: it is not dumpable, or has "
-			"capabilities that braid lacks: run as root (sudo)",
+			"not permitted %s, although it belongs to user %u: it is not dumpable, or "
+			"has capabilities that braid lacks. Run as root (sudo)",
 			what, info->uid);
 }
 
@@ -95,8 +94,9 @@ int process__check_access(const struct procfs_info *info, struct err *err)
 	 * program is position-independent. The lowest may then be the dynamic linker's, which has
 	 * the same class. */
 	if (!memcmp(head, ELFMAG, SELFMAG) && head[EI_CLASS] == ELFCLASS32)
-		return err__set(err, -ENOTSUP,
-				"PID %u (%s) is a 32-bit program: braid understands 64-bit ones",
-				info->pid, info->name);
+		return err__set(
+			err, -ENOTSUP,
+			"PID %u (%s) is a 32-bit program, and braid supports 64-bit ones only",
+			info->pid, info->name);
 	return 0;
 }

@@ -47,8 +47,8 @@ int cgroup_mount__find(char ret[CGROUP_PATH_BYTES], struct err *err)
 		fclose(mounts);
 	return found ? 0
 		     : err__set(err, -ENOTSUP,
-				"no cgroup hierarchy of version 2 is mounted here: mount -t "
-				"cgroup2 none /sys/fs/cgroup");
+				"cannot find cgroups: no hierarchy of version 2 is mounted. Use "
+				"mount -t cgroup2 none /sys/fs/cgroup");
 }
 
 #define FILEID_KERNFS 0xfe /* include/linux/exportfs.h */

@@ -55,11 +55,11 @@ int cgroup_place__find(const char *text, struct cgroup_place *ret, struct err *e
 	if (code)
 		return code;
 	if (strlen(text) >= sizeof(ret->path))
-		return err__set(err, -ENAMETOOLONG, "a cgroup's path is not that long");
+		return err__set(err, -ENAMETOOLONG, "the path of the cgroup is too long");
 	if (is_of(text, CGROUP_SUPER_MAGIC))
 		return err__set(err, -EINVAL,
-				"%s is of a cgroup hierarchy of version 1, which has no ids that "
-				"can be asked for: name the cgroup of version 2, below %s",
+				"cannot select %s: it belongs to a cgroup hierarchy of version 1, "
+				"which has no ids. Name the cgroup of version 2, below %s",
 				text, mount);
 	strcpy(ret->path, text);
 	ret->id = cgroup_place__id_now(ret);
@@ -197,16 +197,15 @@ int cgroup_place__find_container(const char *text, struct cgroup_place *ret, cha
 		return 0;
 	}
 	if (!search.n && search.n_bare)
-		return err__set(err, -EEXIST,
-				"%u cgroups with files of their own are called %s: name the one "
-				"that is meant with --cgroup",
-				search.n_bare, text);
+		return err__set(
+			err, -EEXIST,
+			"%u cgroups with different files are called %s. Choose one with --cgroup",
+			search.n_bare, text);
 	if (search.n)
 		return err__set(err, -EEXIST,
-				"%u containers are called '%s...': %s; give more of it", search.n,
-				text, search.list);
-	return err__set(err, -ENOENT,
-			"there is no container '%s': the cgroups below %s tell of %s%s", text,
-			mount, search.n_others ? search.list : "none",
+				"%u containers match '%s...': %s. Give more of the id or name",
+				search.n, text, search.list);
+	return err__set(err, -ENOENT, "there is no container '%s': the cgroups below %s have %s%s",
+			text, mount, search.n_others ? search.list : "none",
 			search.n_others > LISTED_MAX ? ", and others" : "");
 }

@@ -173,7 +173,7 @@ int child__exec(struct child *child, const char *name, int stop_fd, struct err *
 	waitpid(child->pid, NULL, 0);
 	child->pid = 0;
 	return err__set(err, -error, "cannot run %s: %s", name,
-			error == ECHILD ? "it has ended already" : strerror(error));
+			error == ECHILD ? "it has already ended" : strerror(error));
 }
 
 void child__kill(struct child *child)

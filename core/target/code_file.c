@@ -21,7 +21,7 @@ static int open_found(int code, struct target_file *found, const char *path, uin
 	int fd = -1;
 
 	if (code == -EINVAL)
-		code = err__set(err, -EPERM, "%s is no regular file", path);
+		code = err__set(err, -EPERM, "%s is not a regular file", path);
 	else if (code)
 		code = err__set(err, code, "cannot open %s: %s", path,
 				code == -ELOOP ? "it is a link" : strerror(-code));
@@ -29,11 +29,10 @@ static int open_found(int code, struct target_file *found, const char *path, uin
 		code = err__set(err, -EPERM, "%s belongs to user %u, the process to %u", path,
 				found->uid, uid);
 	else if (found->mtime_ns / (int64_t)NSEC_PER_SEC < begin_s)
-		code = err__set(
-			err, -ESTALE,
-			"%s was last written before the process started: it is of another, unless "
-			"the clock was set forward since (then touch it)",
-			path);
+		code = err__set(err, -ESTALE,
+				"cannot use %s: it is older than the process, so another process "
+				"wrote it. If the clock was set forward since, touch the file",
+				path);
 	else if (found->may_hang && found->size > CODE_FILE_COPY_MAX)
 		code = err__set(err, -EFBIG, "file too large to look at: %s", path);
 	if (!code) {

@@ -105,11 +105,10 @@ static void note_missing(struct core_file *core)
 			end = max_of(end, segment->p_offset + segment->p_filesz);
 	}
 	if (end > core->elf->size)
-		snprintf(
-			core->note, sizeof(core->note),
-			"the core file is truncated: %" PRIu64 " of its %" PRIu64
-			" bytes are missing (ulimit -c, or a full disk), and stacks that lie there",
-			end - core->elf->size, end);
+		snprintf(core->note, sizeof(core->note),
+			 "the core file is truncated: %" PRIu64 " of its %" PRIu64
+			 " bytes are missing (ulimit -c, or a full disk), with the stacks in them",
+			 end - core->elf->size, end);
 	else if (core->elf->is_damaged)
 		snprintf(core->note, sizeof(core->note),
 			 "the notes of the core file are damaged: threads and mapped files may be "
@@ -125,8 +124,8 @@ static int read_core(struct core_file *core, int fd, const char *path, struct er
 	core->elf = memory__core(core->memory);
 	take_notes(core);
 	if (!core->n_threads)
-		return err__set(err, -EBADMSG,
-				"%s has no threads in it: it is truncated or damaged", path);
+		return err__set(err, -EBADMSG, "%s contains no threads: it is truncated or damaged",
+				path);
 	note_missing(core);
 	return 0;
 }
@@ -249,7 +248,7 @@ static int core__status(const struct target_view *view, uint32_t id, struct proc
 	const size_t n = strnlen(core->info.arguments, sizeof(core->info.arguments));
 
 	if (!has_thread(core, id))
-		return err__set(err, -ESRCH, "no process with PID %u in the core file", id);
+		return err__set(err, -ESRCH, "the core file contains no process with PID %u", id);
 	*ret = (struct procfs_info) { .pid = core_file__pid(core),
 				      .parent_pid = core->info.ppid,
 				      .inner_pid = core_file__pid(core),

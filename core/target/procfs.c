@@ -263,11 +263,11 @@ static bool parse_status(const char *text, struct procfs_info *ret)
 static int no_process(uint32_t id, struct err *err)
 {
 	if (!source && (!kill(id, 0) || errno == EPERM))
-		return err__set(err, -ESRCH,
-				"PID %u cannot be looked at, as it is not in this /proc: it may be "
-				"mounted with hidepid (then this takes CAP_SYS_PTRACE), or in "
-				"another PID namespace",
-				id);
+		return err__set(
+			err, -ESRCH,
+			"PID %u exists but is not visible in /proc: /proc is mounted with hidepid "
+			"(run with CAP_SYS_PTRACE), or the process is in another PID namespace",
+			id);
 	return err__set(err, -ESRCH, "no process with PID %u", id);
 }
 
@@ -399,9 +399,8 @@ int procfs__check_numbers(struct err *err)
 	if (atoi(self) == getpid())
 		return 0;
 	return err__set(err, -EINVAL,
-			"/proc is that of another PID namespace, so that PIDs in it are not those "
-			"that braid sees: mount its own there (mount -t proc proc /proc), or run "
-			"braid outside");
+			"cannot use /proc: it belongs to another PID namespace, whose PIDs differ. "
+			"Mount braid's own (mount -t proc proc /proc), or run braid outside");
 }
 
 int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err)
@@ -415,7 +414,7 @@ int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err)
 		return ret_code;
 	if (info.kernel_thread)
 		return err__set(err, -EINVAL,
-				"PID %u (%s) is a kernel thread: it has no user code to profile",
+				"PID %u (%s) is a kernel thread, which has no user code to profile",
 				id, info.name);
 	if (state__has_ended(info.state))
 		return err__set(err, -EINVAL,

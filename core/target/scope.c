@@ -52,17 +52,17 @@ static int set_cgroup(struct scope *scope, const struct scope_opts *opts, struct
 
 	if (opts->cgroup && opts->container)
 		return err__set(err, -EINVAL,
-				"--cgroup and --container both name a cgroup: give one of them");
+				"--cgroup and --container both select a cgroup. Give one of them");
 	if (opts->cgroup) {
 		ret = *opts->cgroup ? cgroup_place__find(opts->cgroup, &scope->place, err)
 				    : err__set(err, -EINVAL,
-					       "--cgroup takes a path; / is that of all cgroups");
+					       "--cgroup requires a path. Use / for all cgroups");
 		describe(scope, "cgroup", opts->cgroup);
 	} else {
 		ret = *opts->container
 			      ? cgroup_place__find_container(opts->container, &scope->place,
 							     scope->container, err)
-			      : err__set(err, -EINVAL, "--container takes an id or a name");
+			      : err__set(err, -EINVAL, "--container requires an id or a name");
 		describe(scope, "container", scope->container);
 	}
 	scope->flags |= SCOPE_CGROUP;
@@ -83,8 +83,8 @@ static int set_user(struct scope *scope, const char *user, struct err *err)
 		scope->uid = number;
 	else
 		return err__set(err, -ENOENT,
-				"there is no user '%s': --user takes a name that getpwnam(3) knows "
-				"here, or a number",
+				"there is no user '%s'. Give a number, or the name of a user of "
+				"this system",
 				user);
 	scope->flags |= SCOPE_USER;
 	describe(scope, "user", user);
@@ -97,15 +97,15 @@ static int set_name(struct scope *scope, const char *name, struct err *err)
 	int code;
 
 	if (!*name) /* an unset shell variable; the empty expression would match all names */
-		return err__set(err, -EINVAL,
-				"--name takes an extended regular expression, and there is none: "
-				"-a is all processes");
+		return err__set(
+			err, -EINVAL,
+			"--name requires an extended regular expression. Use -a for all processes");
 	code = regcomp(&scope->name, name, REG_EXTENDED | REG_NOSUB);
 	if (code) {
 		regerror(code, &scope->name, why, sizeof(why));
 		return err__set(err, -EINVAL,
-				"--name takes an extended regular expression, not '%s': %s", name,
-				why);
+				"--name requires an extended regular expression, not '%s': %s",
+				name, why);
 	}
 	scope->flags |= SCOPE_NAME;
 	describe(scope, "name", name);
@@ -171,8 +171,9 @@ int scope__new(const struct scope_opts *opts, struct scope **ret, struct err *er
 
 	if (privilege__is_lent())
 		return err__set(err, -EPERM,
-				"with privileges that the program's file lends, braid records its "
-				"user's own processes only: name them with -p");
+				"cannot record processes by name, cgroup or user: braid's "
+				"privileges come from its file, and allow only the user's own "
+				"processes. Name them with -p");
 	scope = calloc(1, sizeof(*scope));
 	if (!scope)
 		return err__set(err, -ENOMEM, "out of memory");
@@ -273,7 +274,8 @@ bool scope__look(struct scope *scope, struct err *ret_note)
 	if (!id && !scope->vanished) {
 		scope->vanished = true;
 		err__set(ret_note, 0,
-			 "the cgroup %s is gone; the recording goes on, for when it comes again",
+			 "the cgroup %s was removed. The recording continues, in case it is "
+			 "created again",
 			 scope->place.path);
 		return true;
 	}
@@ -281,7 +283,7 @@ bool scope__look(struct scope *scope, struct err *ret_note)
 		return false;
 	scope->vanished = false;
 	scope->place.id = id;
-	err__set(ret_note, 0, "the cgroup %s was made again, and is recorded", scope->place.path);
+	err__set(ret_note, 0, "the cgroup %s was created again and is recorded", scope->place.path);
 	return true;
 }
 
@@ -300,7 +302,8 @@ bool scope__finds_any(const struct scope *scope, struct err *ret_note)
 		closedir(dir);
 	if (!found)
 		err__set(ret_note, 0,
-			 "no process that runs fits %s: waiting for one (braid ps lists what runs)",
+			 "no running process matches %s: waiting for one (braid ps lists running "
+			 "processes)",
 			 scope->text);
 	return found;
 }

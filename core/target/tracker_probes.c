@@ -115,14 +115,14 @@ static void report_dead(struct tracker *tracker, struct process *process,
 
 	if (silent)
 		snprintf(reason, sizeof(reason),
-			 "its probes have not fired in a second of CPU time: it is in one long "
-			 "call, or they are dead (`braid probes -p PID` measures them and has the "
+			 "its probes did not fire in a second of CPU time: it is in one long call, "
+			 "or they are dead (`braid probes -p PID` measures them and shows the "
 			 "remedy)");
 	else
 		snprintf(reason, sizeof(reason),
 			 "its probes are dead: those of entries fired %" PRIu64
-			 " times, those of returns %" PRIu64 " (`braid probes -p PID` has the "
-			 "remedy)",
+			 " times, those of returns %" PRIu64
+			 " (`braid probes -p PID` shows the remedy)",
 			 hits->entries, hits->returns);
 	for (i = 0; tracker->opts.runtimes[i]; i++)
 		if (process->probed & 1U << i)
@@ -197,8 +197,7 @@ void tracker__evaluate_pre_attached(struct tracker *tracker, struct process *pro
 		if (undecided & process->space->pending & 1U << i)
 			tracker__report_source(
 				tracker, process, i, "", "usdt",
-				"it has ended before it could be asked whether its probes "
-				"fire");
+				"it ended before braid could check whether its probes fire");
 }
 
 /* Selects the source of frames without probes: a walk, if this version can be walked. */

@@ -69,7 +69,7 @@ static void keep_pending(struct tracker *tracker, struct process *process, int i
 		return;
 	space->reported_pending |= 1U << i;
 	tracker__report_source(tracker, process, i, verdict->version, "none",
-			       reason[0] ? reason : "it has not set up its state yet");
+			       reason[0] ? reason : "its state is not initialized yet");
 }
 
 static void detach(struct tracker *tracker, int i, uint32_t key);
@@ -130,7 +130,7 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 
 	target.map = map;
 	if (map && !runtime__has(runtime, jit, label) && !runtime__has(runtime, files, resolve)) {
-		reason = "braid knows of no map of its code";
+		reason = "braid supports no map of its code";
 	} else if (found->image && !map && kernel_half__load_runtime(tracker->opts.half, i, &err)) {
 		reason = err.text;
 	} else if (found->image) {
@@ -324,11 +324,11 @@ static void attach_copy(struct tracker *tracker, struct process *process, int i,
 	}
 	space__add_copy(space, i, mapped->bias, ret ? -1 : (int32_t)n);
 	if (!ret)
-		snprintf(reason, sizeof(reason), "a further one in this process, in %s",
+		snprintf(reason, sizeof(reason), "a further copy in this process, in %s",
 			 mapped->path);
 	else
 		snprintf(reason, sizeof(reason),
-			 "a further one in this process, in %s, is not walked; its frames and its "
+			 "a further copy in this process, in %s, is not walked; its frames and its "
 			 "lock are unknown%s%s",
 			 mapped->path, found->image ? "" : ": ",
 			 found->image ? "" : found->verdict.reason);

@@ -59,10 +59,10 @@ def check_gone():
     recorder = scopes.Recorder(own, "--cgroup", cgroup.directory)
     gate.ask(target, "here 2")
     cgroup.remove()
-    recorder.wait_said(f"the cgroup {cgroup.directory} is gone; the recording goes on")
+    recorder.wait_said(f"the cgroup {cgroup.directory} was removed. The recording continues")
     gate.ask(target, "here 3")
     os.mkdir(cgroup.directory)
-    recorder.wait_said(f"the cgroup {cgroup.directory} was made again")
+    recorder.wait_said(f"the cgroup {cgroup.directory} was created again")
     cgroup.take(target)
     gate.ask(target, "here 4")
     recording = recorder.finish("gone")
@@ -110,7 +110,7 @@ def check_name():
 def check_waits():
     name = f"braid_waits_{os.getpid()}"
     recorder = scopes.Recorder(own, "--name", f"^{name}"[:14])
-    recorder.wait_said("no process that runs fits name ")
+    recorder.wait_said("no running process matches name ")
     target = scopes.obeying(own, scopes.program(name))
     gate.ask(target, "here 2")
     gate.equal(scopes.counts(recorder.finish("waits")), {target.pid: 2},

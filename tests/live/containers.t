@@ -113,8 +113,8 @@ def check_bare():
     inside.empty()
     inside.take(twin)
     result = gate.run(*words, name)
-    gate.equal((result.status, f"2 cgroups with files of their own are called {name}: name the one that "
-                "is meant with --cgroup" in result.err), (1, True), "bare: two of them", result.err)
+    gate.equal((result.status, f"2 cgroups with different files are called {name}. Choose one "
+                "with --cgroup" in result.err), (1, True), "bare: two of them", result.err)
     gate.say(twin, "")
     twin.wait()
     found[0].stdin.close()

@@ -111,7 +111,7 @@ def check_cores():
         head = file.read(1 << 16)
     for name, cut, pattern in (("no header", 20, "it is not a core file"),
                                ("no segments", 64, "is truncated"),
-                               ("no notes", 4096, "is truncated|has no threads")):
+                               ("no notes", 4096, "is truncated|contains no threads")):
         with open(copy, "wb") as file:
             file.write(head[:cut])
         check_refused(name, pattern, "--core", copy)
@@ -140,7 +140,7 @@ def check_cores():
     check_refused("no file", "No such file", "--core", gate.path("missing"))
     os.unlink(program)
     result = gate.braid("dump", "--core", core)
-    matches(rf"\n  note: {program} is not there \(--sysroot\?\)", result.out, "no program: is said")
+    matches(rf"\n  note: {program} is missing \(try --sysroot\)", result.out, "no program: is said")
     ok("pthread_mutex_lock" in result.out and "in_epoll" not in result.out,
        "no program: what lies elsewhere is shown")
     root = gate.path("root")

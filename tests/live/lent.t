@@ -36,7 +36,7 @@ def check_others(kind):
                   f"process {other.pid} does not belong to user {NOBODY}")
     for words in ("-a",), ("--user", str(OTHER)), ("--name", "sleep"):
         forbidden(f"{kind}: record {words[0]}", ("record", "-d", "0.1", "-o", "x.db", *words),
-                  "its user's own processes only")
+                  "the user's own processes")
     gate.ok(not os.path.exists(os.path.join(ROOM, "x.db")), f"{kind}: nothing is left")
 
 

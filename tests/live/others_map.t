@@ -47,8 +47,8 @@ def check(name, spoil, reason):
 gate.need_root()
 gate.need_program(PYTHON)
 check("a former process's", lambda path: os.utime(path, (1e9, 1e9)),
-      "{} was last written before the process started: it is of another, unless the clock was set "
-      "forward since (then touch it)")
+      "cannot use {}: it is older than the process, so another process wrote it. If the clock was set "
+      "forward since, touch the file")
 check("another user's", lambda path: os.chown(path, NOBODY, NOBODY),
       f"{{}} belongs to user {NOBODY}, the process to 0")
 gate.done()

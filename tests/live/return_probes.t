@@ -138,8 +138,8 @@ def check_child():
 def check_refused():
     target = gate.start(LEAVES)
     gate.wait_line(target, "ready")
-    for name, why in (("worked_out", "jumps to an address that it works out"),
-                      ("unsized", "nothing in the file says where it ends")):
+    for name, why in (("worked_out", "jumps to a computed address"),
+                      ("unsized", "the file does not contain its end")):
         for event in (f"uretprobe:{LEAVES}:{name}",
                       f"uprobe:{LEAVES}:{name}:latency:uretprobe:{LEAVES}:{name}"):
             result = gate.braid("record", "-e", event, "-p", target.pid, "-d", "1", "-o",

@@ -39,6 +39,6 @@ for name, choice in {"--name": ["--name", WORD], "--user": ["--user", "0"], "-a"
 
 result = gate.braid("record", "--name", "no-such-name-anywhere", "-d", "0.1", "-o", gate.path("none.db"))
 said = result.err.splitlines()
-gate.equal(said[:1], ["no process that runs fits name no-such-name-anywhere: waiting for one "
-                      "(braid ps lists what runs)"], "nothing fits: said first", result.err)
+gate.equal(said[:1], ["no running process matches name no-such-name-anywhere: waiting for one "
+                      "(braid ps lists running processes)"], "nothing fits: said first", result.err)
 gate.done()

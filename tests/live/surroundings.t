@@ -55,8 +55,8 @@ def check_streams():
 
 def check_proc():
     """PIDs of another PID namespace's /proc are not braid's."""
-    said = ("braid: /proc is that of another PID namespace, so that PIDs in it are not those that "
-            "braid sees: mount its own there (mount -t proc proc /proc), or run braid outside\n")
+    said = ("braid: cannot use /proc: it belongs to another PID namespace, whose PIDs differ. Mount "
+            "braid's own (mount -t proc proc /proc), or run braid outside\n")
     for name, command in (("record -p", "record -o never.db -p $$"), ("probes", "probes -p $$"),
                           ("record --", "record -o never.db -- true"),
                           ("record -a", "record -o never.db -a -d 1")):
@@ -94,9 +94,9 @@ def check_hidden():
     target = gate.start(BUSY)
     script = 'mount -t proc -o hidepid=2 proc /proc && exec "$@"'
     result = shell(script, *CAPS, PROGRAM, "record", "-o", "never.db", "-p", target.pid)
-    gate.equal(result, (1, "", f"braid: PID {target.pid} cannot be looked at, as it is not in this "
-                               "/proc: it may be mounted with hidepid (then this takes "
-                               "CAP_SYS_PTRACE), or in another PID namespace\n"), "hidepid")
+    gate.equal(result, (1, "", f"braid: PID {target.pid} exists but is not visible in "
+                               "/proc: /proc is mounted with hidepid (run with "
+                               "CAP_SYS_PTRACE), or the process is in another PID namespace\n"), "hidepid")
 
 
 def check_setuid():

@@ -25,6 +25,6 @@ found = {name: sum(count for frames, count in recording.merged()
 gate.equal(found, {"alpha": CALLS, "beta": CALLS}, "the frames of both")
 sources = recording.sql("SELECT runtime, source, reason FROM source")
 gate.equal([source[:2] for source in sources], [("python", "walk")] * 2, "both are recorded")
-gate.ok(any("a further one in this process" in (source[2] or "") for source in sources),
+gate.ok(any("a further copy in this process" in (source[2] or "") for source in sources),
         "and which one is the further one", sources)
 gate.done()

@@ -29,6 +29,6 @@ gate.equal(sum(count for frames, count in zip(stacks, counts) if not frames), CA
            "the other's stacks have no frame of Ruby")
 sources = recording.sql("SELECT runtime, source, reason FROM source")
 gate.equal(sorted(source[:2] for source in sources), [("ruby", "none"), ("ruby", "walk")], "both are recorded")
-gate.ok(any(source[1] == "none" and "a further one in this process" in (source[2] or "") and "is not walked" in source[2]
+gate.ok(any(source[1] == "none" and "a further copy in this process" in (source[2] or "") and "is not walked" in source[2]
             for source in sources), "and the further one is said to be not walked", sources)
 gate.done()

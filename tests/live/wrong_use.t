@@ -73,13 +73,13 @@ def check_scopes():
     for name, pattern, *words in (
             ("cgroup", "there is no cgroup /no/such: neither a directory", "--cgroup", "/no/such"),
             ("container", "there is no container 'no-such'", "--container", "no-such"),
-            ("empty container", "takes an id or a name", "--container", ""),
-            ("both", "--cgroup and --container both name a cgroup", "--cgroup", "/", "--container", "x"),
+            ("empty container", "requires an id or a name", "--container", ""),
+            ("both", "--cgroup and --container both select a cgroup", "--cgroup", "/", "--container", "x"),
             ("user", "there is no user 'no-such'", "--user", "no-such"),
             ("number", "there is no user '-1'", "--user", "-1"),
-            ("no cgroup's path", "--cgroup takes a path", "--cgroup", ""),
-            ("no name", "--name takes .*, and there is none", "--name", ""),
-            ("name", "--name takes an extended regular expression, not '\\[': ", "--name", "[")):
+            ("no cgroup's path", "--cgroup requires a path", "--cgroup", ""),
+            ("no name", "--name requires .*\\. Use -a for all", "--name", ""),
+            ("name", "--name requires an extended regular expression, not '\\[': ", "--name", "[")):
         check_failure(name, pattern, gate.braid("record", *words, "-d", "1", "-o", FILE))
 
 
@@ -87,7 +87,7 @@ def check_old_cgroups():
     with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
         old = [line.split()[4] for line in mounts if " - cgroup " in line]
     if old:
-        check_failure("version 1", "is of a cgroup hierarchy of version 1",
+        check_failure("version 1", "it belongs to a cgroup hierarchy of version 1",
                       gate.braid("record", "--cgroup", old[0], "-d", "1", "-o", FILE))
 
 

@@ -265,7 +265,7 @@ static void test_refusals(void)
 	code_maps__look(maps, CODE_LOOK_FILES, 100);
 	is_str(name_at(0x1000, 100), "", "a file of the PID's former life");
 	ok(code_maps__refusal(maps, &err) && strstr(err.text, map_path) &&
-		   strstr(err.text, "before the process started"),
+		   strstr(err.text, "older than the process"),
 	   "is refused, as is one that only a clock makes old: %s", err.text);
 	write_file(map_path, "a", "1000 100 in use\n");
 	code_maps__look(maps, CODE_LOOK_FILES, 200);
