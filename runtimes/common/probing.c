@@ -46,7 +46,7 @@ int probing__new(struct bpf_object *object, struct probing **ret, struct err *er
 	probing->no_hits = calloc(max_of(libbpf_num_possible_cpus(), 1), sizeof(*probing->no_hits));
 	if (probing->recs_fd < 0 || probing->hits_fd < 0 || !probing->no_hits) {
 		probing__free(probing);
-		return err__set(err, -ENOENT, "no BPF maps probe_recs and probe_hits");
+		return err__set(err, -ENOENT, "the BPF maps probe_recs and probe_hits are missing");
 	}
 	*ret = probing;
 	return 0;
@@ -81,7 +81,7 @@ static int find_number(struct probing *probing, uint32_t *ret, struct err *err)
 		return 0;
 	}
 	return err__set(err, -ENOSPC,
-			"no more than %d sites can be probed at a time, of all processes",
+			"cannot probe more sites: the limit of %d for all processes is reached",
 			PROBE_SITES_MAX);
 }
 
@@ -202,7 +202,8 @@ int probing_sites__add_usdt(struct probing_sites *sites, const struct elf_file *
 	if (n < 0)
 		return n;
 	if ((uint32_t)n < n_args || n_args > PROBE_ARGS_MAX || sites->n == PROBING_SITES_MAX)
-		return err__set(err, -ENOTSUP, "%s is not the probe that is known", from->name);
+		return err__set(err, -ENOTSUP,
+				"the probe %s has other arguments than braid supports", from->name);
 	*site = (struct probing_site) {
 		.rec = { .role = role, .n_args = n_args },
 		.point = { .file = file,

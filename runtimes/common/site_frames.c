@@ -55,7 +55,7 @@ int site_frames__own(const struct site_frames *frames, uint64_t vaddr, bool outs
 
 	if (rule->kind != UNWIND_REG ||
 	    (rule->reg != UNWIND_REG_RSP && rule->reg != UNWIND_REG_RBP))
-		return err__set(err, -ENOTSUP, "cannot tell the stack frame at the probe");
+		return err__set(err, -ENOTSUP, "cannot determine the stack frame at the probe");
 	if (rule->reg == UNWIND_REG_RBP)
 		rec->flags |= PROBE_ANCHOR_AT_RBP;
 	rec->anchor_offset = rule->cfa_off - (outside ? 0 : 8);
@@ -76,7 +76,7 @@ int site_frame__end(const struct elf_file *file, uint64_t vaddr, struct probe_re
 	    dwarf_frame_cfa(frame, &ops, &n_ops) || n_ops != 1 || ops->atom != DW_OP_bregx ||
 	    (ops->number != UNWIND_REG_RSP && ops->number != UNWIND_REG_RBP) ||
 	    (int64_t)ops->number2 < 0 || ops->number2 > SITE_FRAME_BYTES_MAX)
-		rc = err__set(err, -ENOTSUP, "cannot tell the stack frame at the probe");
+		rc = err__set(err, -ENOTSUP, "cannot determine the stack frame at the probe");
 	if (!rc && ops->number == UNWIND_REG_RBP)
 		rec->flags |= PROBE_ANCHOR_AT_RBP;
 	if (!rc)
@@ -268,7 +268,7 @@ int site_frames__loop(const struct site_frames *frames, uint64_t vaddr,
 	}
 	if (rc)
 		err__set(err, rc,
-			 "cannot tell how far the interpreter loop's stack frame is from "
+			 "cannot determine the distance from the interpreter loop's stack frame to "
 			 "the probe's");
 	else
 		rec->anchor_offset = climb->offset;

@@ -7,8 +7,8 @@ void untried__accept(struct runtime_verdict *verdict, const char *row)
 {
 	verdict->support = RUNTIME_DEGRADED;
 	snprintf(verdict->reason, sizeof(verdict->reason),
-		 "this version was not tried yet; it is walked as %s, whose layout it has by all "
-		 "checks of this build",
+		 "this version was not tried yet; it is walked as %s, because all checks of this "
+		 "build find that layout",
 		 row);
 }
 

@@ -92,8 +92,8 @@ static int go__prepare(const struct elf_file *file, struct runtime_image **ret_i
 		free(image);
 		ret_verdict->support = RUNTIME_REFUSED;
 		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason),
-			 "its table of functions is of a form that braid does not know (Go 1.16 to "
-			 "1.27 are known)");
+			 "its table of functions has an unsupported format (supported: Go 1.16 to "
+			 "1.27)");
 		return ret == -ENOMEM ? ret : 0;
 	}
 	ret = go_names__data(file, &image->table, &image->data);
@@ -104,8 +104,8 @@ static int go__prepare(const struct elf_file *file, struct runtime_image **ret_i
 	if (ret) {
 		ret_verdict->support = RUNTIME_DEGRADED;
 		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason),
-			 "its lists of inlined calls are in a place that braid does not know, so "
-			 "inlined functions are missing, and their callers have no line there");
+			 "cannot find its lists of inlined calls, so inlined functions are missing "
+			 "and their callers have no line there");
 	}
 	image->file = file;
 	image->places = go_places__of(file, &image->table);
@@ -143,7 +143,7 @@ static int go__attach(struct runtime_session *session, const struct runtime_targ
 
 	(void)session;
 	if (!places->known || !places->goid_at) {
-		err__set(err, 0, "which goroutines run is not found in this program");
+		err__set(err, 0, "cannot find the running goroutines of this program");
 		return 0;
 	}
 	*rec = (struct go_proc_rec) { .g_at = places->g_at,

@@ -92,8 +92,8 @@ static int jvm__prepare(const struct elf_file *file, struct runtime_image **ret_
 	if (!has_tables(file)) {
 		ret_verdict->support = RUNTIME_REFUSED;
 		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason),
-			 "this JVM does not export " TABLES ": it is not HotSpot (OpenJ9?), or was "
-			 "stripped of it; " NATIVE_ONLY);
+			 "this JVM does not export " TABLES
+			 ": it is not HotSpot (but OpenJ9?), or was stripped; " NATIVE_ONLY);
 		return 0;
 	}
 	image = calloc(1, sizeof(*image));
@@ -218,7 +218,7 @@ static void note_unnamed(const struct jvm_vm *vm, char note[JVM_VIRTUAL_NOTE_BYT
 
 	if (unnamed)
 		snprintf(note + n, JVM_VIRTUAL_NOTE_BYTES - n,
-			 "%sthe names of %zu thread%s are cut to 15 bytes, as the collector has "
+			 "%sthe names of %zu thread%s are cut to 15 bytes, because the collector "
 			 "moved them and left no trace (ZGC)",
 			 n ? "; " : "", unnamed, unnamed == 1 ? "" : "s");
 }
@@ -326,9 +326,9 @@ static int jvm__ask_map(struct runtime_session *session, uint32_t pid, struct er
 
 	if (vm && !jvm_flags__bool(vm, "DisableAttachMechanism", &disabled) && disabled)
 		return err__set(err, -ENOTSUP,
-				"process %u takes no commands (-XX:+DisableAttachMechanism): the "
-				"names of its compiled code are not known with --source map; "
-				"--source auto needs no command",
+				"process %u accepts no commands (-XX:+DisableAttachMechanism): "
+				"with --source map, its compiled code has no names. Use --source "
+				"auto, which needs no command",
 				pid);
 	return jvm_map__ask(session->map, pid, err);
 }

@@ -142,10 +142,10 @@ int jvm_attach__finish(struct jvm_attach *attach, struct err *err)
 	if (attach->helper) {
 		wait_fd(attach->fd, attach->end_ns);
 		if (recv(attach->fd, answer, sizeof(*answer), MSG_DONTWAIT) != sizeof(*answer))
-			answer->code = err__set(&answer->err, -ETIMEDOUT,
-						"PID %u: the process that asks the JVM hangs, or "
-						"was killed",
-						attach->pid);
+			answer->code = err__set(
+				&answer->err, -ETIMEDOUT,
+				"PID %u: braid's process that queries the JVM hangs, or was killed",
+				attach->pid);
 		end_helper(attach);
 	}
 	if (err)

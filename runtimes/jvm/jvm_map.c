@@ -56,8 +56,8 @@ int jvm_map__ask(struct jvm_map *map, uint32_t pid, struct err *err)
 		rc = jvm_attach__start(pid, "Compiler.perfmap", TIMEOUT_MS, &asked->attach);
 	if (rc) {
 		free(asked);
-		return err__set(err, rc, "jvm: process %u cannot be asked for its perf map: %s",
-				pid, strerror(-rc));
+		return err__set(err, rc, "jvm: cannot request the perf map of process %u: %s", pid,
+				strerror(-rc));
 	}
 	asked->pid = pid;
 	asked->next = map->asked;
@@ -75,7 +75,7 @@ int jvm_map__asked(struct jvm_map *map, uint32_t pid, unsigned timeout_ms, struc
 		at = &(*at)->next;
 	asked = *at;
 	if (!asked)
-		return err__set(err, -ESRCH, "jvm: process %u was not asked", pid);
+		return err__set(err, -ESRCH, "jvm: no perf map was requested from process %u", pid);
 	over = (struct pollfd) { .fd = jvm_attach__fd(asked->attach), .events = POLLIN };
 	if (timeout_ms)
 		poll(&over, 1, timeout_ms);

@@ -116,8 +116,7 @@ static int check_flags(const struct runtime_target *target, enum runtime_source 
 	bool on = true, inlines = false;
 
 	if (jvm_vm__open(target->pid, target->bias, target->file, &vm, err)) {
-		snprintf(by->note, sizeof(by->note),
-			 "it could not be asked whether its probes fire");
+		snprintf(by->note, sizeof(by->note), "cannot check whether its probes fire");
 		return source == RUNTIME_SOURCE_AUTO ? -ENOTSUP : 0;
 	}
 	jvm_flags__bool(vm, FLAG, &on);
@@ -125,14 +124,14 @@ static int check_flags(const struct runtime_target *target, enum runtime_source 
 	jvm_vm__free(vm);
 	if (!on)
 		return err__set(err, -ENOTSUP,
-				"jvm: its probes fire only if Java was started with -XX:+" FLAG
-				", which this one was not: start it so, or by `braid calls -- java "
-				"...` (code with many calls is 15 to 20 times slower then)");
+				"jvm: its probes fire only if Java is started with -XX:+" FLAG
+				", and this one was not. Start it so, or with `braid calls -- java "
+				"...` (which makes code with many calls 15 to 20 times slower)");
 	if (inlines)
 		snprintf(by->note, sizeof(by->note),
-			 "methods that an exception leaves may end too late, with the method that "
-			 "they were inlined into: not so if Java is started with -XX:-" INLINING
-			 ", too");
+			 "methods left by an exception may end too late, with the method that they "
+			 "were inlined into. Start Java with -XX:-" INLINING
+			 " as well to avoid it");
 	return 0;
 }
 

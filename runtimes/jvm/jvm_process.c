@@ -84,12 +84,10 @@ int jvm_process__open(uint32_t pid, struct jvm_process *ret, struct err *err)
 		code = process.root_fd < 0 ? -errno : 0;
 	}
 	if (code == -EACCES || code == -EPERM)
-		code = err__set(err, -EPERM,
-				"PID %u (%s): its files cannot be reached: "
-				"run this as root",
+		code = err__set(err, -EPERM, "cannot access the files of PID %u (%s). Run as root",
 				info.pid, info.name);
 	else if (code)
-		code = err__set(err, -ESRCH, "PID %u (%s) has just ended", info.pid, info.name);
+		code = err__set(err, -ESRCH, "PID %u (%s) has ended", info.pid, info.name);
 	if (code)
 		jvm_process__close(&process);
 	else
@@ -244,7 +242,7 @@ int jvm_process__become_user(const struct jvm_process *process, struct err *err)
 	if (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
 		return err__set(
 			err, -EPERM,
-			"PID %u is another user's (UID %u): run this as root or as that user",
+			"PID %u belongs to another user (UID %u). Run as root or as that user",
 			process->pid, uid);
 	return 0;
 }

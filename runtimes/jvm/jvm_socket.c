@@ -98,7 +98,7 @@ static int open_socket(struct dialog *dialog)
 	if (file < 0)
 		return errno == ENOENT ? -ENOENT : refuse(dialog, name, strerror(errno));
 	if (fstat(file, &st) || !S_ISSOCK(st.st_mode) || st.st_uid != dialog->jvm.uid) {
-		ret = refuse(dialog, name, "is not the JVM's socket: remove it");
+		ret = refuse(dialog, name, "is not the JVM's socket. Remove it");
 		goto out;
 	}
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", file);
@@ -139,7 +139,7 @@ static int make_trigger(struct dialog *dialog)
 		return refuse(dialog, name, strerror(errno));
 	if (fstatat(dialog->tmp_fd, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
 	    st.st_uid != dialog->jvm.uid)
-		return refuse(dialog, name, "is in the way: remove it");
+		return refuse(dialog, name, "is not a regular file of the JVM's user. Remove it");
 	return 0; /* another tool sends a request now, or was killed while it did */
 }
 
@@ -170,7 +170,7 @@ static int signal_jvm(struct dialog *dialog)
 		return ret;
 	if (syscall(SYS_pidfd_send_signal, jvm->proc_fd, SIGQUIT, NULL, 0))
 		return err__set(dialog->err, errno == ESRCH ? -ESRCH : -EPERM,
-				"PID %u: cannot be signalled: %s", jvm->pid, strerror(errno));
+				"PID %u: cannot send a signal: %s", jvm->pid, strerror(errno));
 	dialog->has_signalled = true;
 	return 0;
 }
@@ -193,12 +193,11 @@ static int explain_timeout(struct dialog *dialog)
 				"with -XX:+DisableAttachMechanism",
 				pid);
 	if (dialog->phase.is_started)
-		return err__set(
-			dialog->err, -ENOTSUP,
-			"PID %u: the JVM leaves SIGQUIT alone (-Xrs), and has no attach socket",
-			pid);
+		return err__set(dialog->err, -ENOTSUP,
+				"PID %u: the JVM ignores SIGQUIT (-Xrs), and has no attach socket",
+				pid);
 	return err__set(dialog->err, -EAGAIN,
-			"PID %u: the JVM is starting and takes no commands yet", pid);
+			"PID %u: the JVM is starting and accepts no commands yet", pid);
 }
 
 /* Returns a connected socket, or an error. */
@@ -208,8 +207,8 @@ static int reach(struct dialog *dialog)
 
 	if (jvm_process__is_attach_disabled(&dialog->jvm))
 		return err__set(dialog->err, -ENOTSUP,
-				"PID %u: the JVM runs with -XX:+DisableAttachMechanism: it takes "
-				"no commands",
+				"PID %u: the JVM accepts no commands: it runs with "
+				"-XX:+DisableAttachMechanism",
 				dialog->jvm.pid);
 	while (!ret) {
 		ret = see_phase(dialog);
@@ -267,7 +266,7 @@ static int read_reply(struct dialog *dialog, int fd, char kept[REPLY_KEPT])
 	}
 	kept[n_kept] = '\0';
 	if (total > REPLY_MAX)
-		return err__set(dialog->err, -EIO, "PID %u: the JVM's answer has no end",
+		return err__set(dialog->err, -EIO, "PID %u: the JVM's answer is too long",
 				dialog->jvm.pid);
 	return 0;
 }
@@ -288,7 +287,8 @@ static int evaluate_reply(struct dialog *dialog, char *reply)
 	if (words == reply || *words != '\n') {
 		reply[strcspn(reply, "\n")] = '\0';
 		escape__printable(reply);
-		return err__set(dialog->err, -EIO, "PID %u: no JVM answers \"%.60s\"", pid, reply);
+		return err__set(dialog->err, -EIO,
+				"PID %u: this is not the answer of a JVM: \"%.60s\"", pid, reply);
 	}
 	words++;
 	words[strcspn(words, "\n")] = '\0';
@@ -296,7 +296,7 @@ static int evaluate_reply(struct dialog *dialog, char *reply)
 	if (!result && strncmp(words, "java.lang.", 10) != 0 && strncmp(words, "Warning: ", 9) != 0)
 		return 0;
 	return err__set(dialog->err, -EIO, "PID %u: the JVM refused %s: %.200s%s", pid, command,
-			words[0] ? words : "it does not say why",
+			words[0] ? words : "it gives no reason",
 			strstr(words, "Unknown diagnostic command")
 				? " (this version of Java does not have it)"
 				: "");

@@ -278,7 +278,7 @@ int jvm_tables__read(uint32_t pid, uint64_t bias, const struct elf_file *file,
 	reader->err = err;
 	rc = read_all(reader, tables);
 	if (rc == -EFAULT || rc == -EBADMSG)
-		err__set(err, rc, "the tables of %s in process %u make no sense", file->path, pid);
+		err__set(err, rc, "the tables of %s in process %u are malformed", file->path, pid);
 out:
 	free(reader);
 	if (rc)

@@ -269,7 +269,7 @@ static int pass(struct search *search, struct jvm_virtual_list *list, size_t *re
 	return rc;
 }
 
-#define UNKNOWN "the layout of Java's objects is not known: "
+#define UNKNOWN "the layout of Java's objects is unknown: "
 
 /* Writes a note about missing threads after find() has failed with @rc. -ENOENT: there is no
  * virtual thread. */
@@ -285,7 +285,7 @@ static void note_failure(const struct search *search, int rc, char ret[JVM_VIRTU
 			 has_virtual ? ", and virtual threads are not listed" : "");
 	else if (has_virtual)
 		snprintf(ret, JVM_VIRTUAL_NOTE_BYTES,
-			 "virtual threads are not listed: JDK %u keeps them in an unknown way",
+			 "virtual threads are not listed: JDK %u has an unknown layout for them",
 			 jvm_vm__major(search->vm));
 }
 
@@ -310,8 +310,8 @@ int jvm_virtual__list(const struct jvm_vm *vm, runtime_task_fn on_task, void *ct
 	}
 	if (rc == -EAGAIN)
 		snprintf(ret_note, JVM_VIRTUAL_NOTE_BYTES,
-			 "its garbage collector moves objects all the time: some virtual threads "
-			 "are not listed");
+			 "some virtual threads are not listed: the garbage collector moves objects "
+			 "all the time");
 	else if (list.is_cut)
 		snprintf(ret_note, JVM_VIRTUAL_NOTE_BYTES,
 			 "it has more virtual threads than are listed");
@@ -322,7 +322,7 @@ int jvm_virtual__list(const struct jvm_vm *vm, runtime_task_fn on_task, void *ct
 	else if (missed)
 		snprintf(ret_note, JVM_VIRTUAL_NOTE_BYTES,
 			 "%zu virtual thread%s could not be read: they run now and then, or the "
-			 "collector has moved them and left no trace (ZGC)",
+			 "collector moved them and left no trace (ZGC)",
 			 missed, missed == 1 ? "" : "s");
 	jvm_frozen__done(&search.frozen);
 	free(list.objects);

@@ -142,7 +142,7 @@ struct filler {
 
 static int filler__lacks(struct filler *filler, const char *type, const char *field)
 {
-	return err__set(filler->err, -ENOTSUP, "%s tells nothing of %s%s%s", filler->file->path,
+	return err__set(filler->err, -ENOTSUP, "%s does not describe %s%s%s", filler->file->path,
 			type, field ? "::" : "", field ? field : "");
 }
 
@@ -205,8 +205,9 @@ static int fill_offsets(struct filler *filler)
 		if (rc)
 			return rc;
 		if (value > fields[i].limit)
-			return err__set(filler->err, -ENOTSUP, "%s: %s::%s lies too far into it",
-					filler->file->path, fields[i].type, fields[i].field);
+			return err__set(filler->err, -ENOTSUP,
+					"%s: the offset of %s::%s is too large", filler->file->path,
+					fields[i].type, fields[i].field);
 		*fields[i].to = value;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -430,7 +431,7 @@ static int fill_major(struct filler *filler)
 	if (jvm_vm__static(vm, "CodeCache", "_heap", &unused))
 		return 0;
 	if (vm->major != HOTSPOT_OF_JDK_8)
-		return err__set(filler->err, -ENOTSUP, "HotSpot %u is not known (JDK 8 has 25)",
+		return err__set(filler->err, -ENOTSUP, "HotSpot %u is not supported (JDK 8 has 25)",
 				vm->major);
 	vm->major = 8;
 	return 0;
@@ -531,7 +532,7 @@ int jvm_vm__open(uint32_t pid, uint64_t bias, const struct elf_file *file, struc
 	if (!rc)
 		rc = jvm_stubs__new(file, bias, vm->tables, &vm->stubs);
 	if (rc == -EBADMSG || rc == -EFAULT)
-		err__set(err, rc, "process %u: the code cache of its JVM makes no sense", pid);
+		err__set(err, rc, "process %u: the code cache of its JVM is malformed", pid);
 out:
 	if (rc)
 		jvm_vm__free(vm);

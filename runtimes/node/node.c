@@ -31,7 +31,7 @@
 #define BY_MAP	    "JavaScript is named by a perf map only (docs/runtimes/jit-code.md)"
 #define INTERPRETED "interpreted functions have no names without --interpreted-frames-native-stack"
 #define OPTIONS	    "--perf-basic-prof --interpreted-frames-native-stack"
-#define NO_MAP	    "V8 writes no map of its code: start it with NODE_OPTIONS='" OPTIONS "'"
+#define NO_MAP	    "V8 writes no map of its code. Start it with NODE_OPTIONS='" OPTIONS "'"
 #define NO_LENGTHS                                                                              \
 	"this build has no symbol for the lengths of bytecodes (it is stripped), so frames of " \
 	"Sparkplug's code have the line where their function begins; --no-sparkplug avoids them"

@@ -146,7 +146,7 @@ static int check_fixed(const struct elf_file *file, struct err *err)
 	if (constant(file, NAMES("TaggedSize"), &value) || value != 8 ||
 	    constant(file, NAMES("SmiShiftSize"), &value) || value != 31)
 		return err__set(err, -ENOTSUP,
-				"this V8 is built with pointer compression (as Electron's is), for "
+				"this V8 is built with pointer compression (like Electron's), for "
 				"which there is no walker");
 	for (i = 0; i < ARRAY_SIZE(fixed); i++)
 		if (constant(file, NAMES(fixed[i].name), &value) ||
@@ -276,10 +276,10 @@ int node_layout__read(const struct elf_file *file, struct node_layout *ret, stru
 
 	memset(ret, 0, sizeof(*ret));
 	if (node_layout__version(file, &major, &minor))
-		return err__set(err, -ENOTSUP, "the program does not tell V8's version");
+		return err__set(err, -ENOTSUP, "cannot determine V8's version");
 	version = node_versions__find(major, minor);
 	if (!version)
-		return err__set(err, -ENOTSUP, "V8 %u.%u is not known to this version of braid",
+		return err__set(err, -ENOTSUP, "V8 %u.%u is not supported by this version of braid",
 				major, minor);
 	rc = check_fixed(file, err);
 	rc = rc ? rc : read_needed(file, ret, err);

@@ -64,9 +64,8 @@ static int evaluate(const struct perl_version *version, const struct runtime_ima
 		    struct runtime_verdict *verdict)
 {
 	if (!image->n_loops)
-		return degrade(verdict,
-			       "its run loop cannot be found in this build, so Perl frames "
-			       "are not placed among native ones");
+		return degrade(verdict, "cannot find the run loop of this build, so Perl frames "
+					"are not placed among native ones");
 	if (image->untried) {
 		char row[32];
 
@@ -75,8 +74,9 @@ static int evaluate(const struct perl_version *version, const struct runtime_ima
 		return 0;
 	}
 	if (!version->verified)
-		return degrade(verdict, "its layout was computed from sources, and never compared "
-					"with a real build");
+		return degrade(
+			verdict,
+			"its layout was computed from sources, and not compared with a real build");
 	verdict->support = RUNTIME_SUPPORTED;
 	return 0;
 }
@@ -107,7 +107,7 @@ static int perl__prepare(const struct elf_file *file, struct runtime_image **ret
 	memset(ret_verdict, 0, sizeof(*ret_verdict));
 	snprintf(ret_verdict->version, sizeof(ret_verdict->version), "(unknown)");
 	if (perl_build__version(file, &number))
-		return refuse(ret_verdict, "cannot tell the version of this build");
+		return refuse(ret_verdict, "cannot determine the version of this build");
 	snprintf(ret_verdict->version, sizeof(ret_verdict->version), "%u.%u.%u", number.major,
 		 number.minor, number.patch);
 	version = number.major == 5 ? perl_version__find(number.minor) : NULL;

@@ -101,7 +101,7 @@ static int php__prepare(const struct elf_file *file, struct runtime_image **ret_
 	memset(ret_verdict, 0, sizeof(*ret_verdict));
 	snprintf(ret_verdict->version, sizeof(ret_verdict->version), "(unknown)");
 	if (php_build__version(file, ret_verdict->version))
-		return refuse(ret_verdict, "cannot tell the version of this build");
+		return refuse(ret_verdict, "cannot determine the version of this build");
 	version = find_row(ret_verdict->version, &is_untried);
 	if (!version)
 		return refuse(ret_verdict, "no walker for this version (" VERSIONS " only)");
@@ -117,8 +117,8 @@ static int php__prepare(const struct elf_file *file, struct runtime_image **ret_
 	}
 	*ret_image = image;
 	if (!image->build.n_loops)
-		return degrade(ret_verdict, "its run loop cannot be found in this build, so PHP "
-					    "frames are not placed among native ones");
+		return degrade(ret_verdict, "cannot find the run loop of this build, so PHP frames "
+					    "are not placed among native ones");
 	ret_verdict->support = RUNTIME_SUPPORTED;
 	snprintf(row, sizeof(row), "PHP 8.%u", version->minor);
 	if (is_untried)

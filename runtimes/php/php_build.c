@@ -133,7 +133,8 @@ const char *php_build__read(const struct elf_file *file, struct php_build *ret)
 	if (find(file, "executor_globals_offset", &build.globals_vaddr)) {
 		build.key_vaddr = find_key(file);
 		if (!build.key_vaddr)
-			return "built with thread safety (ZTS), and where is not seen";
+			return "built with thread safety (ZTS), and the state of its threads "
+			       "cannot be found";
 	} else if (!find(file, "executor_globals", &build.globals_vaddr)) {
 		return "its variables were stripped";
 	}

@@ -91,7 +91,7 @@ static int set_anchor(struct probing_site *site, int probe, const struct elf_fil
 		return rc;
 	if (function < 0 || site->rec.flags & PROBE_ANCHOR_AT_RBP ||
 	    (ends[function] && ends[function] != site->rec.anchor_offset))
-		return err__set(err, -ENOTSUP, "cannot tell the stack frame at the probe");
+		return err__set(err, -ENOTSUP, "cannot determine the stack frame at the probe");
 	ends[function] = site->rec.anchor_offset;
 	site->rec.anchor_offset = function == AROUND_LOOP ? -8 : ends[function] - 8;
 	return 0;
@@ -151,8 +151,8 @@ int php_probing__attach(struct php_probing *probing, const struct runtime_target
 		return rc < 0 ? err__prefix(err, rc, "php") : 0;
 	if (!target->image)
 		return err__set(err, -ENOTSUP,
-				"php: what probes tell of is read as the walker reads it, which "
-				"does not know this version");
+				"php: probes need the walker's layouts, and the walker does not "
+				"support this version");
 	if (!probing_known__is(&probing->known, target->file))
 		probing->known.rc = find_sites(probing, target->file, &probing->known.err);
 	rc = probing_known__tell(&probing->known, err);
@@ -160,8 +160,8 @@ int php_probing__attach(struct php_probing *probing, const struct runtime_target
 		return err__prefix(err, rc, "php");
 	if (!fires(target))
 		return err__set(err, -ENOTSUP,
-				"php: its probes fire only if PHP was started with " VARIABLE
-				"=1 in its environment, which this one was not: start it so, or by "
+				"php: its probes fire only if PHP is started with " VARIABLE
+				"=1 in its environment, and this one was not. Start it so, or with "
 				"`braid calls -- php ...`");
 	rc = probing__attach(probing->probing, target, &probing->known.sites, &by, err);
 	if (rc)

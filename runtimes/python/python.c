@@ -88,7 +88,7 @@ static const struct python_version *choose_version(const struct elf_file *file,
 
 	if (python_build__version(file, ret_hex)) {
 		snprintf(verdict->version, sizeof(verdict->version), "(unknown)");
-		refuse(verdict, "cannot tell the version of this build");
+		refuse(verdict, "cannot determine the version of this build");
 		return NULL;
 	}
 	python_build__format(*ret_hex, verdict->version, sizeof(verdict->version));
@@ -99,7 +99,7 @@ static const struct python_version *choose_version(const struct elf_file *file,
 	if (!row || (PYTHON_MINOR(*ret_hex) != row->minor && !python_version__is_described(row)))
 		refuse(verdict, "no walker for this version (" VERSIONS " only)");
 	else if (*ret_untried && !python_version__is_described(row))
-		refuse(verdict, "no walker for pre-releases, use a final release");
+		refuse(verdict, "no walker for pre-releases. Use a final release");
 	else
 		return row;
 	return NULL;
@@ -137,7 +137,7 @@ static const char *locate_3_6(const struct elf_file *file, struct runtime_image 
 {
 	if (elf_file__find_symbol(file, "autoTLSkey", &image->key_vaddr, NULL) &&
 	    python_build__key(file, 0, 0, 0, &image->key_vaddr))
-		return "cannot tell where this build keeps its thread key";
+		return "cannot find the thread key of this build";
 	elf_file__find_symbol(file, "interp_head", &image->interpreters_vaddr, NULL);
 	locate_lock_3_6(file, image);
 	return NULL;
@@ -163,7 +163,7 @@ static const char *locate(const struct elf_file *file, uint32_t hex, struct runt
 		    ? python_build__tls(file, &image->tls)
 		    : python_build__key(file, runtime, size, runtime + version->tss,
 					&image->key_vaddr))
-		return "cannot tell where this build keeps the state of a thread";
+		return "cannot find the thread state of this build";
 	image->interpreters_vaddr = runtime + version->interpreters;
 	/* The members before gilstate have the same sizes in all patch releases. */
 	if (version->gil)
@@ -411,7 +411,7 @@ static int python__probe(struct runtime_session *session, const struct runtime_t
 	uint32_t hex = 0;
 
 	if (!target->image && (python_build__version(target->file, &hex) || PYTHON_MAJOR(hex) != 3))
-		return err__set(err, -ENOTSUP, "python: only probes of CPython 3 are known");
+		return err__set(err, -ENOTSUP, "python: only probes of CPython 3 are supported");
 	return python_probing__attach(
 		session->probing, target,
 		target->image ? target->image->version.minor : PYTHON_MINOR(hex), source, ret, err);

@@ -154,14 +154,15 @@ static int find_eval_returns(const struct python_probing *probing, const struct 
 	if (rc == -ENOMEM)
 		return err__set(err, rc, "out of memory");
 	if (!rc && (returns.n_jumps || returns.shared || returns.n >= PROBING_SITES_MAX))
-		rc = err__set(&why, -ENOTSUP, "it ends in other functions");
+		rc = err__set(&why, -ENOTSUP,
+			      "it ends in other functions, or shares its returns with them");
 	for (size_t i = 0; !rc && i < returns.n; i++)
 		add_return(probing, file, returns.list[i], false, sites);
 	if (rc && force)
 		add_return(probing, file, vaddr, true, sites);
 	return rc && !force ? err__set(err, rc,
-				       "the returns of " LOOP " cannot be probed where they are "
-				       "(%s); --force replaces its return addresses",
+				       "cannot probe the returns of " LOOP
+				       " (%s). --force replaces its return addresses",
 				       why.text)
 			    : 0;
 }
@@ -181,7 +182,7 @@ static int find_eval(const struct python_probing *probing, const struct elf_file
 		return err__set(err, -ENOTSUP,
 				minor ? "from 3.11 on " LOOP " does not see calls from Python to "
 					"Python"
-				      : "its version is not known");
+				      : "its version is unknown");
 	if (elf_file__find_symbol(file, LOOP, &vaddr, NULL))
 		return err__set(err, -ENOENT, "its symbol " LOOP " was stripped");
 	sites->list[0] = (struct probing_site) {
@@ -203,14 +204,14 @@ static int wake_3_11(const struct python_probing *probing, enum runtime_source s
 {
 	if (source != RUNTIME_SOURCE_CALLS)
 		return err__set(err, -ENOTSUP,
-				"3.11's function__entry fires only while python:line is listened "
-				"to, which makes Python code 5 to 8 times slower: `braid calls` "
-				"does that, and --source walk needs no probes");
+				"3.11's function__entry fires only while python:line is traced, "
+				"which makes Python code 5 to 8 times slower. `braid calls` does "
+				"that; --source walk needs no probes");
 	if (!probing->known_line_semaphore)
 		return err__set(err, -ENOTSUP, "python: 3.11 without a semaphore of python:line");
 	snprintf(by->note, sizeof(by->note),
-		 "its Python code runs 5 to 8 times slower meanwhile, as 3.11's function__entry "
-		 "fires only while python:line is listened to");
+		 "its Python code runs 5 to 8 times slower meanwhile, because 3.11's "
+		 "function__entry fires only while python:line is traced");
 	sites->semaphore_vaddr = probing->known_line_semaphore;
 	return 0;
 }
@@ -271,9 +272,9 @@ static int attach_eval(struct python_probing *probing, const struct runtime_targ
 	if (!target->image || source == RUNTIME_SOURCE_AUTO)
 		return err__set(err, -ENOTSUP, LOOP " is probed in versions with a walker only");
 	if (switches_stacks(target->pid))
-		return err__set(err, -ENOTSUP,
-				"it has greenlets (or the like), whose calls probes cannot tell "
-				"apart");
+		return err__set(
+			err, -ENOTSUP,
+			"it has greenlets (or the like), whose calls probes cannot distinguish");
 	by->source = "uprobe";
 	rc = find_eval(probing, target->file, minor, target->force, &sites, err);
 	if (!rc && sites.list[1].point.retprobe)

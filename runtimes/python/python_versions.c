@@ -382,12 +382,12 @@ const char *python_version__read(const struct elf_file *file, uint64_t runtime, 
 	    memcmp(words, DEBUG_COOKIE, sizeof(words[0])) != 0)
 		return "it has no _Py_DebugOffsets";
 	if (words[1] != hex)
-		return "its _Py_DebugOffsets are of another version";
+		return "its _Py_DebugOffsets belong to another version";
 	if (!take_words(words,
 			version->minor == 13   ? &words_3_13
 			: version->minor == 14 ? &words_3_14
 					       : &words_3_15,
 			version))
-		return "its _Py_DebugOffsets make no sense";
+		return "its _Py_DebugOffsets are malformed";
 	return NULL;
 }

@@ -67,13 +67,14 @@ static int judge(const struct ruby_version *version, const struct runtime_image 
 		 struct runtime_verdict *verdict)
 {
 	if (!image->symbols_vaddr)
-		return degrade(verdict, "the names of its C methods cannot be found in this build");
+		return degrade(verdict, "cannot find the names of C methods in this build");
 	if (!image->n_loops)
-		return degrade(verdict, "its interpreter loop cannot be found in this build, so "
-					"Ruby frames are not placed among native ones");
+		return degrade(verdict, "cannot find the interpreter loop of this build, so Ruby "
+					"frames are not placed among native ones");
 	if (!version->verified)
-		return degrade(verdict, "its layout was computed from sources, and never compared "
-					"with a real build");
+		return degrade(
+			verdict,
+			"its layout was computed from sources, and not compared with a real build");
 	verdict->support = RUNTIME_SUPPORTED;
 	return 0;
 }
@@ -92,7 +93,7 @@ static int ruby__prepare(const struct elf_file *file, struct runtime_image **ret
 	if (other)
 		return refuse(ret_verdict, other, "only CRuby (MRI) can be walked");
 	if (ruby_build__version(file, &number))
-		return refuse(ret_verdict, "CRuby", "cannot tell the version of this build");
+		return refuse(ret_verdict, "CRuby", "cannot determine the version of this build");
 	snprintf(ret_verdict->version, sizeof(ret_verdict->version), "%u.%u.%u", number.major,
 		 number.minor, number.teeny);
 	snprintf(what, sizeof(what), "CRuby %s", ret_verdict->version);
@@ -106,8 +107,7 @@ static int ruby__prepare(const struct elf_file *file, struct runtime_image **ret
 	image->threads = version->threads;
 	if (ruby_build__state(file, &number, &image->state)) {
 		free(image);
-		return refuse(ret_verdict, what,
-			      "cannot tell where this build keeps the state of a thread");
+		return refuse(ret_verdict, what, "cannot find the thread state of this build");
 	}
 	if (ruby_build__symbols(file, &image->symbols_vaddr))
 		image->symbols_vaddr = 0;
@@ -259,7 +259,7 @@ static int ruby__tasks(struct runtime_session *session, uint32_t pid, runtime_ta
 static const char *ruby__tasks_left_out(struct runtime_session *session)
 {
 	return session->fibers_left_out
-		       ? "its heap could not be looked through, so not all of its fibers are listed"
+		       ? "cannot search its heap, so some of its fibers are not listed"
 		       : NULL;
 }
 
@@ -330,10 +330,9 @@ static const char *ruby__native_name(struct runtime_session *session, uint32_t p
 static const char *const maps[] = { "ruby_states", "ruby_procs", "ruby_codes", NULL };
 
 static const struct runtime_allocator allocator = {
-	.why_not = "Ruby's own probe at the creation of objects does not tell their size: what is "
-		   "larger than a slot of its heap is -e alloc:malloc, the heap's growth -e "
-		   "alloc:mmap, and objects are counted by -e usdt:FILE:ruby:object__create where "
-		   "FILE has it",
+	.why_not = "Ruby's probe at the creation of objects does not report their size. Use -e "
+		   "alloc:malloc for data larger than a heap slot, -e alloc:mmap for the heap's "
+		   "growth, or -e usdt:FILE:ruby:object__create to count objects",
 };
 
 static const struct runtime_files files = {

@@ -232,15 +232,14 @@ int ruby_probing__attach(struct ruby_probing *probing, const struct runtime_targ
 	/* Methods in C alone are recorded only on explicit request. */
 	if (!hooked && (probing->known_unsafe || source == RUNTIME_SOURCE_AUTO))
 		return err__set(err, -ENOTSUP,
-				"ruby: methods in Ruby are seen while a hook for calls and returns "
-				"exists in the process, which has none: run `" HOOK_LINE "` in it, "
-				"or start it by `braid calls -- COMMAND`%s",
+				"ruby: methods in Ruby are seen only while the process has a hook "
+				"for calls and returns, and this one has none. Run `" HOOK_LINE
+				"` in it, or start it with `braid calls -- COMMAND`%s",
 				probing->known_unsafe ? "; " UNSAFE : "");
 	if (!hooked)
 		snprintf(by.note, sizeof(by.note),
-			 "methods in C only: for those in Ruby run `" HOOK_LINE
-			 "` in the process, or "
-			 "start it by `braid calls -- COMMAND`");
+			 "methods in C only. For those in Ruby, run `" HOOK_LINE
+			 "` in the process, or start it with `braid calls -- COMMAND`");
 	else if (probing->known_unsafe)
 		snprintf(by.note, sizeof(by.note), UNSAFE);
 	rc = probing__attach(probing->probing, target, &probing->known.sites, &by, err);

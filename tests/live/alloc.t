@@ -160,7 +160,7 @@ def check_refused():
     gate.run("strip", "-o", stripped, STATIC)
     for event, command, status, words in [
             ("alloc:mallocs", "true", 2, "did you mean alloc:malloc?"),
-            ("alloc:ruby", "true", 1, "does not tell their size"),
+            ("alloc:ruby", "true", 1, "does not report their size"),
             ("alloc,alloc:mmap", "true", 2, "cannot be recorded together"),
             ("alloc:python", "/usr/bin/python3.11", 1, "_PyObject_Malloc"), # Debian's has no symbols
             ("alloc:cobol", ALLOCS, 1, "Choose alloc, alloc:malloc, alloc:mmap, alloc:python"),

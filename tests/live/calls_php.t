@@ -58,7 +58,7 @@ def check_silent():
     target = gate.marked(PHP, "-n", "-d", "extension=ffi", "-d", "ffi.enable=1", MARKED)
     result = gate.braid("calls", "-p", target.pid)
     gate.equal(result.status, 1, "silent: calls refuses")
-    gate.matches(rf"php 8\.2\.\d+: none: php: its probes fire only if PHP was started with {REMEDY}",
+    gate.matches(rf"php 8\.2\.\d+: none: php: its probes fire only if PHP is started with {REMEDY}",
                  result.err, "silent: and says why")
     result = gate.braid("probes", "-p", target.pid)
     gate.matches(rf"(?m)^no +probe sites +php:execute__entry fires only if PHP was started with "

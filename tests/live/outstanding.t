@@ -163,7 +163,7 @@ def check_refused():
             ("cpu", 2, "add -e alloc"), ("alloc:mmap", 2, "/proc/PID/smaps"),
             ("alloc:mallok", 2, "did you mean alloc:malloc?"),
             ("alloc,outstanding", 2, "cannot be recorded together"),
-            ("alloc:ruby", 1, "does not tell their size"),
+            ("alloc:ruby", 1, "does not report their size"),
             ("alloc:jvm", 1, "the garbage collector does not report")]:
         result = gate.braid("record", "-e", event, "--outstanding", "-o", gate.path("refused.db"),
                             "--", "true")

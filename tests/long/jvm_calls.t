@@ -163,7 +163,7 @@ def check_inlined(java):
     profile, err, _ = count(java, EXACT, name)
     lib.equal(difference(callees(profile.edges()), callees(total(EXACT))), [],
               f"{name}: as arithmetic has them", err)
-    lib.matches(r"^pid \d+: jvm \S+: usdt: methods that an exception leaves may end too late[^\n]*"
+    lib.matches(r"^pid \d+: jvm \S+: usdt: methods left by an exception may end too late[^\n]*"
                 r"-XX:-Inline", err, f"{name}: what is told")
     commands = ["exceptions 300", "exceptions 300"]
     profile, err, _ = count(java, commands, name)
@@ -250,8 +250,8 @@ def check_command(java):
 
 def check_dead(java):
     """Without the flag nothing fires: what would help is told at once."""
-    sentence = (r"^pid \d+: jvm \S+: none: jvm: its probes fire only if Java was started with "
-                r"-XX:\+DTraceMethodProbes, which this one was not[^\n]*`braid calls -- java[^\n]*"
+    sentence = (r"^pid \d+: jvm \S+: none: jvm: its probes fire only if Java is started with "
+                r"-XX:\+DTraceMethodProbes, and this one was not[^\n]*`braid calls -- java[^\n]*"
                 r"15 to 20 times slower")
     name = f"{java.label}: without the flag"
     workload = Workload(java)

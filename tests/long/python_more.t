@@ -124,7 +124,7 @@ def refused(builds):
                    rf"3\.{python.version[1]}\.0b2: none: ")
         if python.version >= (3, 13):
             yield (pythons.patched(python, "free-threaded, it says", free_threaded),
-                   r"3\.\S*: none: [^\n]*make no sense")
+                   r"3\.\S*: none: [^\n]*are malformed")
 
 
 def check_refused(cases):

@@ -219,7 +219,7 @@ def is_refused(ruby):
     workload.stop()
     if ": none: " not in result.err:
         return False
-    lib.matches(": none: ruby: cannot tell how far the interpreter loop's stack frame is",
+    lib.matches(": none: ruby: cannot determine the distance from the interpreter loop's stack frame",
                 result.err, f"{name}: why")
     lib.equal(result.status, 1, f"{name}: status")
     return True

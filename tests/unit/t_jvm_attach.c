@@ -19,12 +19,12 @@ static void test_answers(void)
 		{ { .reply = "-1\njava.lang.Oops: no \x1b[31m\n\tat x\n" }, -EIO, "no ?[31m" },
 		{ { .reply = "0\njava.lang.Oops: later\n" }, -EIO, "later" },
 		{ { .reply = "0\nWarning: Failed to create\n" }, -EIO, "Failed" },
-		{ { .reply = "101\n" }, -EIO, "does not say why" },
+		{ { .reply = "101\n" }, -EIO, "gives no reason" },
 		{ { .reply = "" }, -EIO, "without an answer" },
-		{ { .reply = "hello\x07\n" }, -EIO, "no JVM answers \"hello?\"" },
-		{ { .reply = "0" }, -EIO, "no JVM answers" },
-		{ { .reply = "\n" }, -EIO, "no JVM answers" },
-		{ { .reply = "0\n", .endless = true }, -EIO, "no end" },
+		{ { .reply = "hello\x07\n" }, -EIO, "not the answer of a JVM: \"hello?\"" },
+		{ { .reply = "0" }, -EIO, "not the answer of a JVM" },
+		{ { .reply = "\n" }, -EIO, "not the answer of a JVM" },
+		{ { .reply = "0\n", .endless = true }, -EIO, "too long" },
 		{ { .reply = "0\n", .keeps_open = true }, -ETIMEDOUT, "does not respond" },
 		{ { .reply = "", .keeps_open = true }, -ETIMEDOUT, "does not respond" },
 	};
@@ -167,7 +167,7 @@ static void test_trigger_in_the_way(void)
 	path = fake__path(".attach_pid", pid);
 	ok(!symlink("/tmp/braid-test-nowhere", path), "a link where the file should be");
 	is_int(fake__ask(pid, LONG_MS, &err), -EIO, "is refused");
-	ok(strstr(err.text, "in the way"), "it says %s", err.text);
+	ok(strstr(err.text, "Remove it"), "it says %s", err.text);
 	is_int(play->quits, 0, "no SIGQUIT then");
 	ok(access("/tmp/braid-test-nowhere", F_OK), "nothing is made where it points");
 	ok(!unlink(path), "and it is left alone");

@@ -253,7 +253,7 @@ static void check_unknown(void)
 	refuses("JDK 25 makes frames of an unknown layout", "no code that makes frames");
 	image__build(LAYOUT_8);
 	image.major = 24;
-	refuses("HotSpot 24 is not known", "JDK 7");
+	refuses("HotSpot 24 is not supported", "JDK 7");
 }
 
 /* Reading works without any one field, or the error names the missing field. */
@@ -273,7 +273,7 @@ static void check_lacks(enum layout layout)
 		image_structs[i].field = "_unknown";
 		rc = open_vm(&vm, &err);
 		n_refused += rc == -ENOTSUP;
-		wrong += rc && (rc != -ENOTSUP || !strstr(err.text, "tells nothing of "));
+		wrong += rc && (rc != -ENOTSUP || !strstr(err.text, "does not describe "));
 		if (rc)
 			continue;
 		rc = jvm_methods__new(vm, &methods);

@@ -54,13 +54,13 @@ static void test_unknown(void)
 	ok(file && runtime_node.files->detect(file) > 0, "a program with V8 14.9");
 	ok(!runtime_node.files->prepare(file, &image, &verdict) && verdict.map_only,
 	   "has a map at most");
-	ok(!strncmp(verdict.reason, "V8 14.9 is not known to this version of braid; ", 47),
+	ok(!strncmp(verdict.reason, "V8 14.9 is not supported by this version of braid; ", 51),
 	   "its version is the reason: %s", verdict.reason);
 	target = (struct runtime_target) {
 		.pid = getpid(), .image = image, .file = file, .map = true
 	};
 	ok(runtime_node.attach(NULL, &target, record, &err) > 0, "this process has none");
-	ok(!strncmp(err.text, "V8 14.9 is not known to this version of braid; ", 47) &&
+	ok(!strncmp(err.text, "V8 14.9 is not supported by this version of braid; ", 51) &&
 		   strstr(err.text, "NODE_OPTIONS='--perf-basic-prof") &&
 		   strlen(err.text) < RUNTIME_REASON_BYTES,
 	   "its version comes first, then the advice: %s", err.text);

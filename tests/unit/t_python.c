@@ -262,7 +262,7 @@ static void test_old_versions(unsigned int minor)
 	expect_version_refused(minor, "3.16.0", "3.16.0: it has no _Py_DebugOffsets");
 	expect_version_refused(minor, "3.5.9", "3.5.9: no walker for this version");
 	expect_version_refused(minor, "4.0.1", "4.0.1: no walker for this version");
-	expect_version_refused(minor, "3.?", "cannot tell the version");
+	expect_version_refused(minor, "3.?", "cannot determine the version");
 	if (strlen(walkable[minor].version) >= 7)
 		expect_version_refused(minor, "3.9.0b2", "3.9.0b2: no walker for pre-releases");
 }
@@ -271,7 +271,7 @@ static void test_new_versions(unsigned int minor)
 {
 	uint32_t hex = 0x03000000 | minor << 16;
 	bool is_described = python_version__is_described(python_version__find(minor));
-	const char *none = is_described ? "its _Py_DebugOffsets are of another version"
+	const char *none = is_described ? "its _Py_DebugOffsets belong to another version"
 					: "it has no _Py_DebugOffsets";
 	char why[96];
 
@@ -286,7 +286,7 @@ static void test_new_versions(unsigned int minor)
 
 static void test_descriptions(unsigned int minor)
 {
-	static const char absurd[] = "_Py_DebugOffsets make no sense";
+	static const char absurd[] = "_Py_DebugOffsets are malformed";
 	static const size_t places[][6] = {
 		/* next, current_frame; executable, owner; filename, linetable */
 		{ 168, 184, 240, 264, 280, 304 },
@@ -321,7 +321,7 @@ static void test_codeless(unsigned int minor)
 		copy = copy_of(minor);
 	}
 	copy__put(&copy, "PyGILState_GetThisThreadState", 0, (const char[64]) { 0 }, 64);
-	expect_refused(&copy, minor, minor == 6 ? "thread key" : "state of a thread");
+	expect_refused(&copy, minor, minor == 6 ? "thread key" : "thread state");
 }
 
 int main(void)
