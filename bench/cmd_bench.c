@@ -27,14 +27,12 @@ enum { OPT_FORMAT = 0x100, OPT_FORCE };
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID", 0, "Count the hits of this process's probes, and what they cost", 0 },
 	{ "duration", 'd', "SECONDS", 0,
-	  "With -p: count for so long (default 2). With a command: stop after so long (default: "
-	  "40, and "
-	  "at least three rounds). With -r: for each runtime",
+	  "With -p: count for SECONDS (default 2). With a command: stop after SECONDS (default: "
+	  "40, and at least three rounds). With -r: SECONDS for each runtime",
 	  0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0,
-	  "Alone: run bundled workloads of these runtimes, as far as they are installed. With -p "
-	  "or a "
-	  "command: look at no others",
+	  "Alone: run bundled workloads of these runtimes, if they are installed. With -p or a "
+	  "command: measure only these runtimes",
 	  1 },
 	{ "format", OPT_FORMAT, "FORMAT", 0, "table (default) or json", 2 },
 	{ "output", 'o', "FILE", 0, "Write to FILE instead of standard output", 2 },
@@ -64,15 +62,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return cli__parse_target(key, arg, state, &cmd->target, &cmd->pids);
 	case ARGP_KEY_END: /* a target is optional here */
 		if (cmd->target.command && cmd->target.n_pids)
-			cli__misused(state, "give either -p PID or -- COMMAND, or none of them");
+			cli__misused(state, "give either -p PID or -- COMMAND, or neither");
 		if (cmd->target.n_pids > 1)
-			cli__misused(state, "-p takes one process here");
+			cli__misused(state, "bench -p takes only one process");
 		if (!strcmp(state->argv[state->argc - 1], "--"))
-			cli__misused(state, "there is no command behind --");
+			cli__misused(state, "the command after -- is missing");
 		if (cmd->target.duration_s > 0 && !cmd->target.command && !cmd->target.n_pids &&
 		    !cmd->runtimes)
-			cli__misused(state, "-d is for -p, -r or a command: what is measured "
-					    "without them takes as long as it takes");
+			cli__misused(state, "-d requires -p, -r or a command");
 		break;
 	default:
 		return cli__parse_target(key, arg, state, &cmd->target, &cmd->pids);
@@ -131,17 +128,12 @@ int cmd_bench(int argc, char **argv, const struct runtime *const *runtimes)
 		.options = options,
 		.parser = parse,
 		.args_doc = "\n-p PID\n-- COMMAND...",
-		.doc = "Measure what probes and sampling cost on this machine: without a target, "
-		       "of themselves (in under 20 seconds); with -r, on bundled workloads; with a "
-		       "command, on that command, run several times; with -p, count how often the "
-		       "probes of a running process are hit, and what so many hits cost here. "
-		       "Needs "
-		       "root, as `record` does.\v"
-		       "Examples:\n"
-		       "  braid bench\n"
-		       "  braid bench -r python,ruby\n"
-		       "  braid bench -- python3 app.py --option\n"
-		       "  braid bench -p 4711 --format json",
+		.doc = "Measure the cost of probes and sampling on this machine: without a target, "
+		       "by themselves (in under 20 seconds); with -r, on bundled workloads; with a "
+		       "command, on several runs of that command; with -p, count the probe hits of "
+		       "a running process and compute their cost here. Needs root, as `record` "
+		       "does.\vExamples:\n  braid bench\n  braid bench -r python,ruby\n  braid "
+		       "bench -- python3 app.py --option\n  braid bench -p 4711 --format json",
 	};
 	struct bench_cmd cmd = { .bench = { .runtimes = runtimes, .on_step = print_step },
 				 .target = { .runtimes = runtimes, .enabled = UINT32_MAX } };

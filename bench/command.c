@@ -71,13 +71,13 @@ static int check_status(const struct runs *runs, enum way way, int status, struc
 	if (way != NOTHING)
 		snprintf(during, sizeof(during), ", under: %s", infos[way].text);
 	if (WIFSIGNALED(status))
-		return err__set(err, -ECHILD, "%s was ended by signal %d%s%s", name,
+		return err__set(err, -ECHILD, "%s was killed by signal %d%s%s", name,
 				WTERMSIG(status), during,
-				way ? "" : ": only what succeeds can be measured");
+				way ? "" : ". Only successful runs can be measured");
 	if (WEXITSTATUS(status))
-		return err__set(err, -ECHILD, "%s has failed with status %d%s%s", name,
+		return err__set(err, -ECHILD, "%s failed with status %d%s%s", name,
 				WEXITSTATUS(status), during,
-				way ? "" : ": only what succeeds can be measured");
+				way ? "" : ". Only successful runs can be measured");
 	return 0;
 }
 
@@ -194,15 +194,15 @@ static int first_run(struct runs *runs, struct err *err)
 		return ret;
 	if (observation.duration_s < WALL_MIN_S)
 		return err__set(err, -EINVAL,
-				"%s ran for %.0f ms only: what takes less than %.0f ms cannot be "
-				"distinguished from the noise of starting it; give it more work",
+				"cannot measure %s: it ran for %.0f ms, and runs under %.0f ms are "
+				"lost in the noise of the start. Give it more work",
 				runs->opts->command[0], observation.duration_s * 1e3,
 				WALL_MIN_S * 1e3);
 	if (observation.duration_s >= LONG_S) {
 		keep(&runs->series[NOTHING], &observation);
 		step(runs,
-		     "one run takes %.0f s: at least %.0f min in all; Ctrl-C ends it with "
-		     "what there is",
+		     "one run takes %.0f s: at least %.0f min in all. Ctrl-C stops and shows the "
+		     "results so far",
 		     observation.duration_s, observation.duration_s * ROUNDS_MIN * 3 / 60);
 	}
 	return 0;
@@ -223,7 +223,7 @@ static int run_rounds(struct runs *runs, struct err *err)
 		round_s = (now_ns() - start_ns) / 1e9 - used_s;
 		used_s += round_s;
 		if (runs->n_rounds == 1)
-			step(runs, "a round takes %.1f s, all some %.0f s", round_s,
+			step(runs, "a round takes %.1f s, all rounds about %.0f s", round_s,
 			     max_of(limit_s > 0 ? limit_s : BUDGET_S, ROUNDS_MIN * round_s));
 	}
 	return ret == -EINTR && runs->series[RECORD_99].n ? 0 : ret;

@@ -291,7 +291,7 @@ static int receive(const struct observer *observer, struct message *ret, struct 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return err__set(err, -ECHILD, "what should be measured has crashed");
+			return err__set(err, -ECHILD, "the measured command crashed");
 		to += n;
 		left -= n;
 	}

@@ -64,7 +64,7 @@ static int enable(const struct peer *peer, struct err *err)
 	if (ready == 1 && read(peer->answers, answer, sizeof(answer) - 1) >= 3 &&
 	    !strncmp(answer, "ack", 3))
 		return 0;
-	return err__set(err, -ENOENT, "there is no `perf record` that works here");
+	return err__set(err, -ENOENT, "no working `perf record` on this machine");
 }
 
 int peer__start(pid_t pid, uint32_t frequency_hz, struct peer **ret_peer, struct err *err)

@@ -164,7 +164,7 @@ static int attach_site(struct bench *bench, const struct elf_file *file, enum si
 	int ret = trap_site__find((const void *)(uintptr_t)sites[site].code, &vaddr, &offset);
 
 	if (ret)
-		return err__set(err, ret, "braid does not find its own code");
+		return err__set(err, ret, "cannot find braid's own code");
 	for (int i = 0; !ret && i < sites[site].n_points; i++) {
 		const struct point *at = &sites[site].points[i];
 		struct probe_point point = { .file = file,

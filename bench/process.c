@@ -171,18 +171,19 @@ static void note_meaning(const struct subject *subject, double sum_s, struct res
 	long cpus = max_of(sysconf(_SC_NPROCESSORS_ONLN), 1L);
 
 	result__note(result,
-		     "In all %.2f ms of CPU time a second, %.2f %% of this machine: hits x cost of "
-		     "a hit. It used %.2f s of CPU time meanwhile.",
+		     "Total: %.2f ms of CPU time a second, %.2f %% of this machine (hits x cost of "
+		     "a hit). The process used %.2f s of CPU time meanwhile.",
 		     1000 * sum_s, 100 * sum_s / cpus, subject->probes.cpu_s);
 	result__note(result,
-		     "hits: counted for %.1f s, while each counted hit slowed the process: by "
-		     "itself it comes to more of them in the same time.",
+		     "hits: counted for %.1f s. Counting slows the process, which would otherwise "
+		     "reach more hits in the same time.",
 		     subject->duration_s);
-	result__note(result, "a hit: on this machine, under `braid calls`, in a loop of braid's "
-			     "own: the trap and half of what the programs add to a pair. In a "
-			     "program with cold caches, whose names are read, it is more.");
-	result__note(result, "So both are lower bounds of what `braid calls` would take. `braid "
-			     "record` by walking needs no probes: `braid bench` has its cost.");
+	result__note(result, "a hit: the cost under `braid calls` in a loop of braid's own on this "
+			     "machine: the trap and half of what the BPF programs add to a pair. "
+			     "It is higher in a program with cold caches whose names are read.");
+	result__note(result,
+		     "So both are lower bounds of the cost of `braid calls`. `braid record` by "
+		     "walking needs no probes: `braid bench` measures its cost.");
 }
 
 static void add_probes(const struct subject *subject, struct result *result)
@@ -209,8 +210,9 @@ static void add_probes(const struct subject *subject, struct result *result)
 	for (size_t i = 0; i < subject->probes.n_images; i++)
 		note_ladder(subject->probes.images[i], result);
 	if (!runtime)
-		result__note(result, "No runtime that braid knows runs in it: there are no calls "
-				     "to see by probes.");
+		result__note(
+			result,
+			"It runs no runtime that braid supports: probes cannot see calls in it.");
 	for (size_t i = 0; i < subject->probes.n_unread; i++)
 		result__note(result, "%s", subject->probes.unread[i].text);
 }

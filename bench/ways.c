@@ -117,7 +117,7 @@ static void evaluate(struct ways *ways, enum way way, const struct observation *
 	ways->series[way].off = !source || !strcmp(source->source, "none");
 	if (ways->series[way].off)
 		note(ways, "no %s: %s", infos[way].text,
-		     source ? source->reason : "braid does not find the runtime");
+		     source ? source->reason : "braid does not recognize the runtime");
 	else if (way == WAY_CALLS)
 		note(ways, "calls by %s%s%s", source->source, source->reason[0] ? ": " : "",
 		     source->reason);

@@ -58,7 +58,7 @@ static const struct kind kinds[] = {
 	{ .runtime = "jvm",
 	  .program = "java",
 	  .beside = "javac",
-	  .lacks = "is a JRE: a JDK is needed to run the bundled source file",
+	  .lacks = "is a JRE. Running the bundled source file requires a JDK",
 	  .arguments = { "--source", "11", "%f" },
 	  .start = asset_Workload_java_start,
 	  .end = asset_Workload_java_end },
@@ -132,7 +132,7 @@ static int read_line(struct workload *workload, struct err *err)
 		if (ready < 0 && errno == EINTR)
 			continue;
 		if (ready == 0)
-			return err__set(err, -ETIMEDOUT, "the workload does not answer");
+			return err__set(err, -ETIMEDOUT, "the workload does not respond");
 		if (read(workload->from, workload->line + n, 1) != 1)
 			return err__set(err, -EPIPE, "the workload has ended");
 		if (workload->line[n] == '\n')
@@ -174,7 +174,7 @@ static int start_program(const char *program, const struct kind *kind,
 	workload->from = from[0];
 	ret = read_line(workload, err);
 	if (!ret && strncmp(workload->line, "READY ", 6))
-		ret = err__set(err, -ENOTSUP, "it does not begin as it should");
+		ret = err__set(err, -ENOTSUP, "its first line is not the expected one");
 	if (ret) {
 		workload__stop(workload);
 		return err__prefix(err, -ENOTSUP, "%s cannot run the workload", program);
@@ -222,7 +222,7 @@ static int ask(struct workload *workload, const char *task, uint64_t n, double *
 	if (ret)
 		return ret;
 	if (sscanf(workload->line, "%llu %llu", &ns, &calls) != 2)
-		return err__set(err, -EPIPE, "the workload gives no sensible answer");
+		return err__set(err, -EPIPE, "the workload's answer is malformed");
 	*ret_ns = ns;
 	*ret_calls = calls;
 	return 0;
@@ -276,7 +276,7 @@ static int look_at(const struct kind *kind, const char *path, struct interpreter
 		 workload->line + strlen("READY "));
 	snprintf(link, sizeof(link), "/proc/%d/exe", workload->pid);
 	if (!realpath(link, real) || strlen(real) >= sizeof(ret_interpreter->program))
-		ret = err__set(err, -ENOTSUP, "%s has too long a path", path);
+		ret = err__set(err, -ENOTSUP, "the path of %s is too long", path);
 	else
 		strcpy(ret_interpreter->program, real);
 	workload__stop(workload);
@@ -292,7 +292,7 @@ int workload__find(const char *runtime, struct interpreter *ret_interpreter, str
 
 	if (!kind)
 		return err__set(err, -ENOTSUP, "no workload is bundled for %s", runtime);
-	err__set(err, -ENOENT, "there is no %s in PATH", kind->program);
+	err__set(err, -ENOENT, "cannot find %s in PATH", kind->program);
 	directories = rest = strdup(path ? path : "/usr/bin:/bin");
 	while (ret && rest && (directory = strsep(&rest, ":"))) {
 		snprintf(file, sizeof(file), "%s/%s", directory, kind->program);

@@ -196,7 +196,7 @@ static int explain(int code, const struct probe_point *point, struct err *err)
 	return err__set(err, code, "%s: cannot attach a probe at 0x%llx: %s%s", point->file->path,
 			(unsigned long long)point->pc_vaddr, strerror(-code),
 			code == -EINVAL && point->semaphore_vaddr
-				? " (is another tool attached there?)"
+				? " (another tool may be attached there)"
 				: "");
 }
 
@@ -215,10 +215,9 @@ static int find_offsets(const struct probe_point *point, uint64_t *ret_offset,
 		return err__set(err, -EINVAL, "%s: no semaphore at 0x%llx", point->file->path,
 				(unsigned long long)point->semaphore_vaddr);
 	if (target_file__is_copy(point->file->fd))
-		return err__set(
-			err, -ENOTSUP,
-			"%s lies on a file system that may not answer: no probe is put there",
-			point->file->path);
+		return err__set(err, -ENOTSUP,
+				"cannot attach probes to %s: its file system may not respond",
+				point->file->path);
 	return 0;
 }
 
@@ -311,7 +310,8 @@ int probe_links__raise_semaphore(struct probe_links *links, const struct bpf_pro
 				 struct err *err)
 {
 	struct probe_point point = { .file = file, .semaphore_vaddr = semaphore_vaddr };
-	int ret = err__set(err, -ENOENT, "%s: no code in it to hang a semaphore on", file->path);
+	int ret = err__set(err, -ENOENT, "%s: cannot raise a semaphore: the file has no code",
+			   file->path);
 	uint64_t places[3];
 	size_t n = find_quiet_code(file, places);
 	uint32_t traps = links->traps;

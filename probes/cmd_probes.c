@@ -29,9 +29,10 @@ struct probes_opts {
 enum { OPT_NO_ATTACH = 0x100 };
 
 static const struct argp_option options[] = {
-	{ "pid", 'p', "PID", 0, "Look at all files that this process runs code of", 0 },
+	{ "pid", 'p', "PID", 0, "Show the probe sites of all files whose code this process runs",
+	  0 },
 	{ "no-attach", OPT_NO_ATTACH, NULL, 0,
-	  "Do not try whether the probes fire; needs no root for a process of one's own", 0 },
+	  "Do not check whether the probes fire; requires no root for your own processes", 0 },
 	{}
 };
 
@@ -54,7 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num)
-			cli__misused(state, "one file at a time, not also '%s'", arg);
+			cli__misused(state, "only one file at a time: remove '%s'", arg);
 		opts->file = cli__text(state, "FILE", arg);
 		break;
 	case ARGP_KEY_END:
@@ -170,7 +171,7 @@ static void print_image(FILE *out, const struct probe_image *image)
 		escape__line(out, "%s: %s%s%s", image->file->path, image->runtime,
 			     image->version[0] ? " " : "", image->version);
 	else
-		escape__line(out, "%s: %sno runtime that braid knows", image->file->path,
+		escape__line(out, "%s: %sno supported runtime", image->file->path,
 			     image->n_rows ? "" : "no probe sites, and ");
 	if (image->runtime)
 		print_ladder(out, image);
@@ -212,15 +213,14 @@ static int show_process(const struct probes_opts *opts, struct probe_walkers *wa
 	ret = opts->no_attach ? 0 : probe_process__measure(&process, MEASURE_S, &err);
 	if (ret) {
 		probe_process__done(&process);
-		return cli__fail("%s; --no-attach looks at the files only", err.text);
+		return cli__fail("%s. Use --no-attach to read the files only", err.text);
 	}
 	for (size_t i = 0; i < process.n_images; i++) {
 		fputs(i ? "\n" : "", stdout);
 		print_image(stdout, process.images[i]);
 	}
 	if (!process.n_images)
-		fprintf(stdout, "PID %u: no probe sites, and no runtime that braid knows\n",
-			info.pid);
+		fprintf(stdout, "PID %u: no probe sites, and no supported runtime\n", info.pid);
 	for (size_t i = 0; i < process.n_unread; i++)
 		cli__fail("%s", process.unread[i].text);
 	ret = process.n_unread ? EXIT_FAILED : EXIT_OK;

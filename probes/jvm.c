@@ -9,19 +9,17 @@
  * 26. Both probes also fire for native and for inlined methods. They do not fire where a compiler
  * replaces a method by its own instructions (Math.max and similar methods). */
 
-#define FLAG_WHEN "if Java was started with -XX:+DTraceMethodProbes"
+#define FLAG_WHEN "if Java is started with -XX:+DTraceMethodProbes"
 #define FLAG_REMEDY                                                                              \
-	"start Java with -XX:+DTraceMethodProbes, as `braid calls -- java ...` does: it cannot " \
-	"be "                                                                                    \
-	"switched on later. Code with many calls gets 15 to 20 times slower"
+	"start Java with -XX:+DTraceMethodProbes, as `braid calls -- java ...` does; it cannot " \
+	"be enabled later. Code with many calls becomes 15 to 20 times slower"
 
 /* JDK 17 has the flag, JDK 21 does not. */
 #define OLD_FLAG "ExtendedDTraceProbes"
 
-#define RETURNS                                                                               \
-	"every return, by exceptions, too, but for methods that the compiler C1 has inlined " \
-	"(start "                                                                             \
-	"Java with -XX:-Inline to have these as well)"
+#define RETURNS                                                                                  \
+	"every return, also by exceptions, except of methods inlined by the compiler C1 (start " \
+	"Java with -XX:-Inline for these)"
 
 #define WANTS(remedy)                                                                          \
 	{                                                                                      \
@@ -35,7 +33,7 @@
 static const struct probe_want wants_old[] =
 	WANTS(FLAG_REMEDY " (-XX:+" OLD_FLAG " implies it; later JDKs have dropped that)");
 static const struct probe_want wants[] =
-	WANTS(FLAG_REMEDY " (-XX:+" OLD_FLAG ", which JDK 17 had, is gone from this one)");
+	WANTS(FLAG_REMEDY " (-XX:+" OLD_FLAG " of JDK 17 does not exist in this one)");
 
 #define NO_SITES "this Java was built without --enable-dtrace"
 #define MAP	 "jcmd PID Compiler.perfmap, with Java 17 or later"

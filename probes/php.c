@@ -9,7 +9,7 @@
  * probes if USE_ZEND_DTRACE is in the environment at its start (zend_startup, Zend/zend.c).
  * opcache's JIT disables itself then. */
 
-#define WHEN "if PHP was started with USE_ZEND_DTRACE=1 in its environment"
+#define WHEN "if PHP is started with USE_ZEND_DTRACE=1 in its environment"
 #define REMEDY \
 	"start PHP with USE_ZEND_DTRACE=1 in its environment, as `braid calls -- php ...` does"
 
@@ -19,9 +19,9 @@ static const struct probe_want wants[] = {
 	{ "php", "execute__return", "execute__entry", PROBE_RETURN, PROBE_LIVES_WHEN, true,
 	  "every return, yield and unwinding by an exception", WHEN, REMEDY },
 	{ "php", "function__entry", "function__return", PROBE_ENTRY, PROBE_LIVES_WHEN, false,
-	  "calls of what is written in PHP, but for evaluated text", WHEN, REMEDY },
+	  "calls of functions written in PHP, except evaluated text", WHEN, REMEDY },
 	{ "php", "function__return", "function__entry", PROBE_RETURN, PROBE_LIVES_WHEN, false,
-	  "the same calls' ends", WHEN, REMEDY },
+	  "the ends of these calls", WHEN, REMEDY },
 };
 
 static const struct probe_edition edition = {

@@ -282,7 +282,7 @@ static void evaluate_function(struct probe_image *image)
 	else if (entry)
 		set(image, RUNG_UPROBE, false, "the symbol %s was stripped", entry->name);
 	else
-		set(image, RUNG_UPROBE, false, "no function is known that all calls go through");
+		set(image, RUNG_UPROBE, false, "no function is known through which all calls go");
 }
 
 static void evaluate_map(struct probe_image *image)

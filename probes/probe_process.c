@@ -105,7 +105,7 @@ int probe_process__open(uint32_t pid, probe_walker_fn walker, void *ctx,
 
 	if (ret == -EACCES || ret == -EPERM)
 		return privilege__explain(1U << PRIVILEGE_PROCESSES,
-					  "to look into a process of somebody else's", err);
+					  "to inspect another user's process", err);
 	if (ret)
 		return err__set(err, ret, "cannot read the mappings of PID %u: %s", pid,
 				strerror(-ret));

@@ -26,11 +26,10 @@ static const struct probe_want wants_to_3_10[] = {
  * DTRACE_FUNCTION_EXIT is always reached. Since 3.11 the loop runs calls from Python to Python
  * itself. */
 #define LINE_WHEN "while the semaphore of python:line is raised"
-#define LINE_REMEDY                                                                         \
-	"raise the semaphore of python:line, too: that makes the interpreter 5 to 8 times " \
-	"slower. "                                                                          \
-	"Stacks need no probes: --source walk"
-#define INLINED "calls from C to Python: those from Python to Python stay in the same loop"
+#define LINE_REMEDY                                                                             \
+	"raise the semaphore of python:line as well, which makes the interpreter 5 to 8 times " \
+	"slower. Stacks need no probes: --source walk"
+#define INLINED "calls from C to Python; those from Python to Python stay in the same loop"
 
 static const struct probe_want wants_3_11[] = {
 	{ "python", "function__entry", "function__return", PROBE_ENTRY, PROBE_LIVES_WHEN, true,

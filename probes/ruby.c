@@ -10,9 +10,9 @@
  * by raise or throw always fire (hook_before_rewind). Methods in C always fire. */
 
 #define HOOK_WHEN "while a hook for calls and returns exists in the process"
-#define HOOK_REMEDY                                                      \
-	"start it by `braid calls -- COMMAND`, or run this line in it: " \
-	"TracePoint.new(:call, :return) {}.enable (calls are several times slower then)"
+#define HOOK_REMEDY                                                                              \
+	"start it with `braid calls -- COMMAND`, or run this line in it: TracePoint.new(:call, " \
+	":return) {}.enable (which makes calls several times slower)"
 #define METHODS                                                                                  \
 	{ "ruby",                                                                                \
 	  "method__entry",                                                                       \
@@ -43,7 +43,7 @@ static const struct probe_want wants_3_0[] = { METHODS };
 
 static const struct probe_edition editions[] = {
 	{ "Ruby", wants, ARRAY_SIZE(wants), NO_DTRACE, NULL },
-	{ "Ruby 3.0 and 3.1 (whose methods in C are better left alone: they crash)", wants_3_0,
+	{ "Ruby 3.0 and 3.1 (without methods in C, which crash when traced)", wants_3_0,
 	  ARRAY_SIZE(wants_3_0), NO_DTRACE, NULL },
 };
 

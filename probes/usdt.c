@@ -104,7 +104,7 @@ int usdt__read(const struct elf_file *file, struct usdt_sites *ret_sites, struct
 	usdt_sites__done(&sites);
 	return err__set(err, ret, "%s: %s", file->path,
 			ret == -ENOMEM	? "out of memory"
-			: ret == -E2BIG ? "more probe sites than any program has"
+			: ret == -E2BIG ? "too many probe sites"
 					: "malformed probe notes (.note.stapsdt)");
 }
 

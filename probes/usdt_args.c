@@ -136,7 +136,7 @@ static int take_registers(struct parser *parser, struct probe_arg *arg)
 		if (!ret && take(parser, ',') &&
 		    (!take_number(parser, &scale) ||
 		     (scale != 1 && scale != 2 && scale != 4 && scale != 8)))
-			return complain(parser, -EINVAL, "the scale is none of 1, 2, 4 and 8");
+			return complain(parser, -EINVAL, "the scale is not 1, 2, 4 or 8");
 		arg->scale_log2 = __builtin_ctzll(scale);
 	}
 	if (ret)
@@ -167,8 +167,7 @@ static int take_memory(struct parser *parser, struct probe_arg *arg)
 		arg->reg = PROBE_RIP;
 	if (symbol != (arg->reg == PROBE_RIP) ||
 	    (arg->reg == PROBE_RIP && arg->index_reg != PROBE_REG_NONE))
-		return complain(parser, -ENOTSUP,
-				"symbols can be read relative to %rip only, and nothing else");
+		return complain(parser, -ENOTSUP, "symbols can be read relative to %rip only");
 	return 0;
 }
 
@@ -199,10 +198,10 @@ static int take_arg(struct parser *parser, struct probe_arg *ret_arg)
 		return complain(parser, -EINVAL, "no size");
 	arg.is_signed = size < 0;
 	if (size < -8 || size > 8 || __builtin_popcountll(llabs(size)) != 1)
-		return complain(parser, -EINVAL, "the size is none of 1, 2, 4 and 8");
+		return complain(parser, -EINVAL, "the size is not 1, 2, 4 or 8");
 	arg.size = llabs(size);
 	if (take(parser, 'f'))
-		return complain(parser, -ENOTSUP, "braid reads no floating-point arguments");
+		return complain(parser, -ENOTSUP, "braid cannot read floating-point arguments");
 	if (!take(parser, '@'))
 		return complain(parser, -EINVAL, "no '@' after the size");
 	ret = take_operand(parser, &arg);

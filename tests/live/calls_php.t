@@ -61,7 +61,7 @@ def check_silent():
     gate.matches(rf"php 8\.2\.\d+: none: php: its probes fire only if PHP is started with {REMEDY}",
                  result.err, "silent: and says why")
     result = gate.braid("probes", "-p", target.pid)
-    gate.matches(rf"(?m)^no +probe sites +php:execute__entry fires only if PHP was started with "
+    gate.matches(rf"(?m)^no +probe sites +php:execute__entry fires only if PHP is started with "
                  rf"{REMEDY}\n +-> start PHP with ", result.out, "silent: so does probes")
     target.kill()
 

@@ -58,13 +58,13 @@ def check_refused():
         for command in "record", "calls":
             result = braid(caps, command, "-p", target.pid, "-d", "1")
             gate.equal(result, (1, "", NO_BPF + lacks(missing)), f"{command} with {caps}")
-    tail = "; --no-attach looks at the files only"
+    tail = ". Use --no-attach to read the files only"
     gate.equal(braid((), "probes", "-p", target.pid), (1, "", NO_BPF + lacks(
         "CAP_BPF and CAP_PERFMON", tail).replace("\n", "") + "\n"), "probes without any")
     gate.equal(braid((), "bench", "-p", target.pid).err.splitlines()[-1] + "\n", NO_BPF + lacks(
         "CAP_BPF and CAP_PERFMON"), "bench without any")
     gate.equal(braid((), "probes", "-p", os.getpid()), (1, "", (
-        "braid: not permitted to look into a process of somebody else's: " + lacks(
+        "braid: not permitted to inspect another user's process: " + lacks(
             "CAP_SYS_PTRACE"))), "probes of another user's process")
     gate.equal(braid((), "probes", "--no-attach", "-p", target.pid).status, 0,
                "probes --no-attach of one's own needs none")

@@ -59,8 +59,8 @@ def check_usage():
     check_misuse("the name of the command behind -- is empty", "--", "")
     for option in "--name", "--user", "--cgroup", "--container":
         check_misuse(f"{option} is given twice", option, "a", option, "b")
-    check_misuse("there is no command behind --", "--", command="bench")
-    check_misuse("-d is for -p, -r or a command", "-d", "1", command="bench")
+    check_misuse("the command after -- is missing", "--", command="bench")
+    check_misuse("-d requires -p, -r or a command", "-d", "1", command="bench")
     check_misuse("no command 'no-such-command'", command="no-such-command")
 
 

@@ -102,7 +102,7 @@ def check_killed():
 def check_refusals():
     for words, pattern in ((("--format", "xml"), "--format takes table or json, not 'xml'"),
                            (("-p", "x"), "-p takes process ids"),
-                           (("-p", "1,2"), "-p takes one process"),
+                           (("-p", "1,2"), "bench -p takes only one process"),
                            (("-p", "1", "--", "true"), "either -p PID or -- COMMAND"),
                            (("-d", "0"), "-d takes a number"),
                            (("-r", "cobol"), "no runtime 'cobol'")):

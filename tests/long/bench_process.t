@@ -82,11 +82,11 @@ def check_formula(name, table):
     rows, notes = table
     wrong = [row for row in rows if not is_near(row["CPU time"], row["hits"] * row["a hit"] / 1e6)]
     lib.equal(wrong, [], f"{name}: CPU time = hits x a hit")
-    whole, share = map(float, re.findall(r"In all ([\d.]+) ms of CPU time a second, ([\d.]+) % of this "
+    whole, share = map(float, re.findall(r"Total: ([\d.]+) ms of CPU time a second, ([\d.]+) % of this "
                                          "machine", "\n".join(notes))[0])
     lib.ok(is_near(whole, sum(row["CPU time"] for row in rows), least=0.02), f"{name}: the sum", notes)
     lib.ok(is_near(share, whole / 10 / os.cpu_count(), least=0.02), f"{name}: of this machine", notes)
-    lib.ok(any("lower bounds of what `braid calls` would take" in note for note in notes),
+    lib.ok(any("lower bounds of the cost of `braid calls`" in note for note in notes),
            f"{name}: says what that means", notes)
 
 
@@ -117,7 +117,7 @@ def check_native():
     target = lib.start_ready(lib.fixture("shares"))
     tables, said = bench(target.pid)
     lib.stop(target)
-    lib.matches("No runtime that braid knows", "\n".join(tables["probes"][1]),
+    lib.matches("It runs no runtime that braid supports", "\n".join(tables["probes"][1]),
                 "no runtime: says so")
     lib.equal((tables["probes"][0], "counting" in said), ([], False), "no runtime: nothing to count")
 

@@ -113,11 +113,11 @@ def check_missing():
     broken = fake("broken", "ruby", "#!/no/such/program\n")
     jre = fake("jre", "java", "#!/bin/sh\nexit 1\n")
     for name, runtimes, path, pattern in (
-            ("nothing at all", "python", empty, "python: there is no python3 in PATH"),
-            ("no Ruby, and no Java", "ruby,jvm", empty, "there is no java in PATH"),
+            ("nothing at all", "python", empty, "python: cannot find python3 in PATH"),
+            ("no Ruby, and no Java", "ruby,jvm", empty, "cannot find java in PATH"),
             ("a program that is no Python", "python", babbler, "cannot run the workload"),
             ("a program that does not run", "ruby", broken, "cannot run the workload"),
-            ("a Java without a compiler", "jvm", jre, "is a JRE: a JDK is needed"),
+            ("a Java without a compiler", "jvm", jre, "is a JRE. Running the bundled source file requires a JDK"),
             ("a runtime without a workload", "go", empty, "no workload is bundled for go")):
         result = bench(runtimes, path=path)
         lib.equal(result.status, 1, f"{name}: exits with 1", result.out)
@@ -133,7 +133,7 @@ def check_one_of_two():
     found = json.loads(result.out)
     lib.matches(r"^python-3\.", found["tables"][0]["name"], "the one that is there")
     lib.matches(r"\(/usr/bin/python3", found["tables"][0]["title"], "not the script that starts it")
-    lib.ok(any("jvm: there is no java in PATH" in note for table in found["tables"]
+    lib.ok(any("jvm: cannot find java in PATH" in note for table in found["tables"]
                for note in table["notes"]), "and a note of the other", found)
 
 

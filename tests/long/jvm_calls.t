@@ -287,12 +287,12 @@ def check_probes(java):
     """What `braid probes` says of the library, and of processes with it."""
     name = f"{java.label}: braid probes"
     old = java.version < (18,)
-    remedy = (r"-> start Java with -XX:\+DTraceMethodProbes[^\n]*cannot be switched on later[^\n]*"
+    remedy = (r"-> start Java with -XX:\+DTraceMethodProbes[^\n]*cannot be enabled later[^\n]*"
               r"15 to 20 times slower[^\n]*ExtendedDTraceProbes")
-    remedy += " implies it" if old else "[^\n]* gone from this one"
+    remedy += " implies it" if old else "[^\n]* does not exist in this one"
     result = lib.braid("probes", java.library)
     lib.equal(result.status, 0, f"{name}: status", result.err)
-    lib.matches("hotspot:method__entry fires only if Java was started with", result.out,
+    lib.matches("hotspot:method__entry fires only if Java is started with", result.out,
                 f"{name}: the condition")
     lib.matches(remedy, result.out, f"{name}: the remedy")
     for options, pattern in (([], remedy), ([FLAG], "works    probe sites      hotspot:"
