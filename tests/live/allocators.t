@@ -15,7 +15,7 @@ import gate
 ALLOCS = os.path.join(gate.OUTPUT, "fixtures/native/allocs")
 SOURCE = "fixtures/native/allocs.c"
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
-LEFT_OUT = "allocating functions too many: calls between them count twice"
+LEFT_OUT = "too many allocating functions: calls between them count twice"
 LINES = ["malloc 3 100", "malloc 1 3000000", "calloc 5 40", "realloc 2 1000", "aligned 1 64",
          "keep 3 1000", "keep_calloc 2 400", "keep_aligned 1 640", "grow 1 30000", "keep 1 3000000",
          "drop 1 0", "keep 1 48"]

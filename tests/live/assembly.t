@@ -11,7 +11,7 @@ import gate
 
 CALLS, PAUSE_US = 60, 50_000
 FUNCTIONS, CALLED = 1200, 700
-LATER = "stacks cut: unwind rules of assembly not made yet"
+LATER = "stacks cut: unwind rules of assembly not ready yet"
 MAIN = """
 #include <stdio.h>
 #include <unistd.h>

@@ -14,7 +14,7 @@ EVENT = "block-io"
 N = 20
 BLOCK = 4096  # never in two places of the disk
 LARGE = 8 << 20
-UNSEEN = "samples left out: the end of what they are of was not seen"
+UNSEEN = "samples left out: the end of their interval was not seen"
 
 
 def device_of(path):

@@ -11,7 +11,7 @@ import resource
 import gate
 
 UNREAD = "files of code not read: no descriptor left"
-NOT_UNDERSTOOD = "processes not understood: no descriptor or memory left"
+NOT_UNDERSTOOD = "processes not analyzed: no descriptor or memory left"
 PROGRAMS = 40
 
 

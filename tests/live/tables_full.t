@@ -8,7 +8,7 @@ import os
 import gate
 
 HITS = 3
-UNPLACED = "files of code without unwind table: no room left for it"
+UNPLACED = "files of code without unwind table: no space left for it"
 
 gate.need_root()
 target = gate.marked(gate.MARKS)

@@ -167,7 +167,7 @@ PREEMPTED, BLOCKED, STOPPED = 2, 3, 4
 
 # Of threads that come back from a switch that the kernel tells no tracer of; some machines have such
 # (bpf/off_cpu_before.bpf.c).
-UNTOLD = "waits without the kernel's frames: their end was not told"
+UNTOLD = "waits without the kernel's frames: their end was not seen"
 
 
 class Recording(gate.Recording):

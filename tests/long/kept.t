@@ -18,8 +18,8 @@ import gate
 
 CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 250_000
 EVENTS = "tracepoint:raw_syscalls:sys_enter,cpu"
-SAME = "stacks with kept frames that are the same without"
-DIFFERS = "stacks with kept frames that are others without"
+SAME = "stacks with cached frames that are equal without them"
+DIFFERS = "stacks with cached frames that differ without them"
 
 # Functions that call each other at random, some by way of the interpreter's own C code, and make a
 # system call at any depth.
