@@ -74,7 +74,7 @@ void cli__print_source(uint32_t pid, const char *runtime, const char *version, c
 void cli__print_command_end(int pid, int status)
 {
 	if (pid)
-		fprintf(stderr, "the command goes on as PID %d\n", pid);
+		fprintf(stderr, "the command continues as PID %d\n", pid);
 	else if (WIFEXITED(status) && WEXITSTATUS(status))
 		fprintf(stderr, "the command ended with status %d\n", WEXITSTATUS(status));
 	else if (WIFSIGNALED(status))
@@ -133,8 +133,8 @@ void cli__print_limit(const struct session_limit *limit, const char *way_out)
 			limit->exceeded, way_out);
 	if (limit->lowest_hz)
 		fprintf(stderr,
-			"the rate was lowered to %u Hz, where a sample counts for several: "
-			"--max-overhead %g\n",
+			"the sampling rate was lowered to %u Hz, where one sample counts "
+			"for several, because of --max-overhead %g\n",
 			limit->lowest_hz, limit->max_percent);
 }
 
@@ -142,7 +142,7 @@ bool cli__refuses_terminal(const struct output_format *format, const char *outpu
 {
 	if (!format->binary || output || !isatty(STDOUT_FILENO))
 		return false;
-	cli__fail("this format is binary and not for a terminal: name a file with -o");
+	cli__fail("cannot write a binary format to a terminal. Name a file with -o");
 	return true;
 }
 
@@ -170,47 +170,56 @@ enum {
 static const struct argp_option view_options[] = {
 	{ "output", 'o', "OUT", 0, "Write to OUT instead of standard output", 1 },
 	{ "force", OPT_FORCE, NULL, 0, FORCE_HELP, 1 },
-	{ "lines", OPT_LINES, NULL, 0, "Show line numbers and keep lines apart", 1 },
+	{ "lines", OPT_LINES, NULL, 0, "Show line numbers, and separate the lines of each function",
+	  1 },
 	{ "keep-vm", OPT_KEEP_VM, NULL, 0,
-	  "Show interpreter loops, too, not only the frames that they run", 1 },
+	  "Also show the frames of interpreter loops, not only the script "
+	  "frames that they run",
+	  1 },
 	{ "annotate", OPT_ANNOTATE, NULL, 0,
 	  "Append the frame's kind to its name: _[k] kernel, _[n] native, _[i] inlined, ..., with "
 	  "a "
 	  "question mark if the frame is inferred: _[n?]",
 	  1 },
 	{ "by", OPT_BY, "WHAT", 0,
-	  "Outermost level: state (running, waiting, ..., with and without the interpreter's "
-	  "lock), "
-	  "syscall (that the thread is in), process, thread, task (of the runtime's: goroutine), "
-	  "container, cgroup, or age (of what is outstanding)",
+	  "Group stacks by state (running, waiting, ..., with and without "
+	  "the interpreter's lock), syscall (the thread's system call), "
+	  "process, thread, task (of the runtime: goroutine), container, "
+	  "cgroup, or age (of outstanding allocations)",
 	  1 },
 	{ "event", OPT_EVENT, "EVENT,...", 0,
-	  "Samples of this event (default: cpu, or else the first that was recorded), or of "
-	  "several in one unit",
+	  "Only samples of this event, or of several with one unit (default: "
+	  "cpu, or the first recorded event)",
 	  2 },
 	{ "pid", OPT_PID, "PID", 0, "Only samples of this process", 2 },
 	{ "thread", OPT_THREAD, "TID|NAME", 0, "Only samples of this thread", 2 },
 	{ "container", OPT_CONTAINER, "ID|NAME", 0,
-	  "Only samples of this container; the beginning will do", 2 },
+	  "Only samples of this container; the first characters suffice", 2 },
 	{ "cgroup", OPT_CGROUP, "PATH", 0,
-	  "Only samples of this cgroup and those below it, as in /proc/PID/cgroup", 2 },
+	  "Only samples of this cgroup and the cgroups below it; PATH as in "
+	  "/proc/PID/cgroup",
+	  2 },
 	{ "not-thread", OPT_NOT_THREAD, "TID|REGEX", 0,
-	  "No samples of these threads: an extended regular expression that the whole name fits",
+	  "Leave out this thread, or all threads whose whole name matches an "
+	  "extended regular expression",
 	  2 },
 	{ "state", OPT_STATE, "STATE,...", 0,
 	  "Only samples of threads that were running, preempted, waiting or stopped", 2 },
 	{ "idle", OPT_IDLE, "hide|show", 0,
-	  "Time that threads waited because there was nothing to do (pool workers without work, "
-	  "event loops, threads of the runtime): hide (default), and say how much, or show",
+	  "Time that threads waited for work (pool workers, event loops, "
+	  "threads of the runtime): hide (default; the output has its "
+	  "amount) or show",
 	  2 },
 	{ "min-age", OPT_MIN_AGE, "SECONDS", 0,
-	  "Of what is outstanding (record --outstanding) only what has been held so long", 2 },
+	  "Only outstanding allocations that are at least SECONDS old "
+	  "(recorded with --outstanding)",
+	  2 },
 	{ "waker", OPT_WAKER, NULL, 0,
-	  "Inside each wait who has ended it, the waker's innermost frame first (recorded with "
-	  "--waker)",
+	  "Show inside each wait the stack that ended it, the waker's "
+	  "innermost frame first (recorded with --waker)",
 	  1 },
-	{ "from", OPT_FROM, "TIME", 0, "Only samples from then on: " TIMES_TAKEN, 2 },
-	{ "to", OPT_TO, "TIME", 0, "Only samples from before then", 2 },
+	{ "from", OPT_FROM, "TIME", 0, "Only samples from TIME on: " TIMES_TAKEN, 2 },
+	{ "to", OPT_TO, "TIME", 0, "Only samples before TIME", 2 },
 	{ "runtime", OPT_RUNTIME, "KIND", 0,
 	  "Only samples with a frame of this kind (kernel, native, python, ...)", 2 },
 	{}

@@ -81,14 +81,14 @@ void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, 
 #define CLI_NO_CHILDREN_OPTION                                                               \
 	{                                                                                    \
 		"no-children", CLI_NO_CHILDREN, NULL, 0,                                     \
-			"Not the processes below those given, and not those that a command " \
-			"starts (default: all of them)",                                     \
+			"Leave out the child processes of the given ones, and those that a " \
+			"command starts (default: include them)",                            \
 			0                                                                    \
 	}
 
 /* The row of -v in a table of options; cli__parse_target() parses it. */
 #define CLI_VERBOSE_HELP \
-	"everything that libbpf and the kernel's verifier report when BPF programs do not load"
+	"all messages of libbpf and the kernel's verifier, for BPF programs that do not load"
 #define CLI_VERBOSE_OPTION                                           \
 	{                                                            \
 		"verbose", 'v', NULL, 0, "Show " CLI_VERBOSE_HELP, 2 \
@@ -96,30 +96,34 @@ void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, 
 
 /* The keys of the options that select among all processes, and their rows. */
 enum { CLI_CGROUP = 0x1001, CLI_CONTAINER, CLI_NAME, CLI_USER };
-#define CLI_SCOPE_OPTIONS                                                                          \
-	{ "all", 'a', NULL, 0, "All processes, threads of the kernel, too", 0 },                   \
-		{ "cgroup",                                                                        \
-		  CLI_CGROUP,                                                                      \
-		  "PATH",                                                                          \
-		  0,                                                                               \
-		  "Processes of this cgroup (version 2) and of those below it: its directory, or " \
-		  "its path as in /proc/PID/cgroup",                                               \
-		  0 },                                                                             \
-		{ "container",                                                                     \
-		  CLI_CONTAINER,                                                                   \
-		  "ID|NAME",                                                                       \
-		  0,                                                                               \
-		  "Processes of this container, as its cgroup is called; the beginning will do",   \
-		  0 },                                                                             \
-		{ "name",                                                                          \
-		  CLI_NAME,                                                                        \
-		  "REGEX",                                                                         \
-		  0,                                                                               \
-		  "Processes whose name or command line fits an extended regular expression",      \
-		  0 },                                                                             \
-	{                                                                                          \
-		"user", CLI_USER, "NAME|UID", 0,                                                   \
-			"Processes of this user; of several such options all must hold", 0         \
+#define CLI_SCOPE_OPTIONS                                                                   \
+	{ "all", 'a', NULL, 0, "All processes, and the kernel's threads", 0 },              \
+		{ "cgroup",                                                                 \
+		  CLI_CGROUP,                                                               \
+		  "PATH",                                                                   \
+		  0,                                                                        \
+		  "Processes of this cgroup (version 2) and of the cgroups below it; "      \
+		  "PATH is its directory, or its path as in /proc/PID/cgroup",              \
+		  0 },                                                                      \
+		{ "container",                                                              \
+		  CLI_CONTAINER,                                                            \
+		  "ID|NAME",                                                                \
+		  0,                                                                        \
+		  "Processes of this container, by the name of its cgroup; the first "      \
+		  "characters suffice",                                                     \
+		  0 },                                                                      \
+		{ "name",                                                                   \
+		  CLI_NAME,                                                                 \
+		  "REGEX",                                                                  \
+		  0,                                                                        \
+		  "Processes whose name or command line matches this extended "             \
+		  "regular expression",                                                     \
+		  0 },                                                                      \
+	{                                                                                   \
+		"user", CLI_USER, "NAME|UID", 0,                                            \
+			"Processes of this user. With several of these options, a process " \
+			"must match all",                                                   \
+			0                                                                   \
 	}
 
 /* Parses options that commands for processes share: -p, --no-children, the options above, -d, -r,
@@ -189,9 +193,9 @@ int cli__live_profile(const struct live_profile *live, const struct runtime *con
 
 /* Calls @write with a stream to @place (core/cli/output_file.h). Prints the error. Returns an exit
  * status. */
-#define FORCE_HELP                                                                              \
-	"Replace a recording, or another user's file; flame: replace braid.html even if it is " \
-	"no page of braid; write into a block device"
+#define FORCE_HELP                                                           \
+	"Replace a recording or another user's file, or write into a block " \
+	"device; flame: also replace a braid.html that braid did not write"
 int cli__write(const struct output_place *place, int (*write)(void *ctx, FILE *out), void *ctx);
 
 /* Permissions of output from a recording, or from counted calls. */

@@ -55,17 +55,18 @@ static void check_target(struct argp_state *state, const struct session_opts *op
 				     : ", or -a, --cgroup, --container, --name or --user");
 	if (scope && (opts->command || opts->n_pids))
 		cli__misused(state,
-			     "-a, --cgroup, --container, --name and --user choose among all "
-			     "processes, and %s says which one: give one of both",
+			     "-a, --cgroup, --container, --name and --user select among all "
+			     "processes: they cannot be used with %s",
 			     opts->command ? "-- COMMAND" : "-p");
 	if (opts->command && running__is_pid(opts->command[0]))
 		cli__misused(state, "'%s' is the id of a process: did you mean -p %s?",
 			     opts->command[0], opts->command[0]);
 	if (opts->command && !*opts->command[0])
-		cli__misused(state, "the name of the command behind -- is empty");
+		cli__misused(state, "the name of the command after -- is empty");
 	if (scope && opts->no_children)
 		cli__misused(state,
-			     "--no-children is for -p: processes are chosen one by one here");
+			     "--no-children requires -p or -- COMMAND: the other options select "
+			     "each process by itself");
 }
 
 /* Prints each line of a message of libbpf, which may be a verifier's log. */
@@ -82,10 +83,11 @@ static void choose(struct argp_state *state, const char *option, const char *tex
 		   const char **choice)
 {
 	if (*choice)
-		cli__misused(state, "%s is given twice: a process would have to fit both. %s",
+		cli__misused(state, "%s is given twice: a process would have to match both. %s",
 			     option,
-			     !strcmp(option, "--name") ? "For either of them write --name 'A|B'"
-						       : "Record each of them on its own");
+			     !strcmp(option, "--name")
+				     ? "To match either of them, write --name 'A|B'"
+				     : "Record them separately");
 	*choice = text;
 }
 
@@ -151,8 +153,8 @@ void cli__print_start(const struct session *session, const struct session_opts *
 	char children[64] = "", until[64] = "";
 
 	if (n)
-		snprintf(children, sizeof(children), " and %u process%s below %s", n,
-			 n > 1 ? "es" : "", opts->n_pids > 1 ? "these" : "it");
+		snprintf(children, sizeof(children), " and %u child process%s", n,
+			 n > 1 ? "es" : "");
 	if (opts->duration_s)
 		snprintf(until, sizeof(until), " for %g s", opts->duration_s);
 	else if (!scope_opts__any(&opts->scope))
@@ -160,5 +162,5 @@ void cli__print_start(const struct session *session, const struct session_opts *
 			 opts->command || (opts->n_pids == 1 && !n) ? "it ends" : "they end");
 	escape__line(stderr, "recording %s%s%s (Ctrl-C ends the recording%s)",
 		     session__target(session), children, until,
-		     n ? "; --no-children leaves the processes below out" : "");
+		     n ? "; --no-children leaves child processes out" : "");
 }

@@ -23,11 +23,12 @@ static const struct command commands[] = {
 	{ "top", "Show what runs now, function by function or by thread", cmd_top },
 	{ "ps", "List running processes that braid can profile, with their runtimes", cmd_ps },
 	{ "events", "List the events that this machine has", cmd_events },
-	{ "probes", "Show probe sites, whether they fire, and the frame source that follows",
+	{ "probes", "Show probe sites, whether they fire, and the source of frames in use",
 	  cmd_probes },
 	{ "bench", "Measure what probes and sampling cost here", cmd_bench },
 	{ "push", "Send recordings to ClickHouse, Pyroscope or OpenTelemetry", cmd_push },
-	{ "doctor", "Tell what this machine can and cannot do, and the remedy", cmd_doctor },
+	{ "doctor", "Check what braid can do on this machine, and how to remedy limits",
+	  cmd_doctor },
 };
 
 static void print_help(FILE *out)
@@ -39,8 +40,8 @@ static void print_help(FILE *out)
 	      out);
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
-	fputs("\n  braid COMMAND --help   tells the options of a command\n"
-	      "  braid --version        tells the version\n\n"
+	fputs("\n  braid COMMAND --help   shows the options of a command\n"
+	      "  braid --version        shows the version\n\n"
 	      "Examples:\n"
 	      "  braid record -p 4711 -d 10 && braid flame\n"
 	      "  braid record -o app.db -- python3 app.py\n"
@@ -97,7 +98,7 @@ static int refuse(const char *word)
 		cli__fail("there is no command '%s': did you mean %s?", word,
 			  nearest__text(&nearest));
 	else
-		cli__fail("there is no command '%s'; `braid --help` lists them", word);
+		cli__fail("there is no command '%s'. braid --help lists all commands", word);
 	return EXIT_MISUSED;
 }
 
@@ -108,7 +109,8 @@ int main(int argc, char **argv)
 	fill_standard_streams();
 	argp_err_exit_status = EXIT_MISUSED;
 	if (!privilege__become_user())
-		return cli__fail("the kernel does not let braid be its user: %s", strerror(errno));
+		return cli__fail("cannot switch to the rights of the calling user: %s",
+				 strerror(errno));
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_MISUSED;

@@ -6,9 +6,10 @@
 
 #include "core/profile/times.h"
 
-#define TIMES_TAKEN                                                                              \
-	"a time (2026-11-24T06:30, 06:30:05, with Z or +01:00 behind it if it is not the local " \
-	"one, @SECONDS), -10m (before the end) or 10m (after the beginning; s, m, h, d)"
+#define TIMES_TAKEN                                                       \
+	"a time (2026-11-24T06:30, 06:30:05, local unless Z or +01:00 "   \
+	"follows, or @SECONDS), -10m (before the end) or 10m (after the " \
+	"beginning; s, m, h, d)"
 
 /* Converts a user's text to a time, relative to @now. Returns 0 or -EINVAL. */
 int view_time__parse(const char *text, time_t now, struct profile_time *ret);

@@ -61,7 +61,7 @@ for pid in [target.pid, *below]:
     gate.wait_until(lambda pid=pid: waits(pid), f"{pid} waits")
 counts, messages = record()
 gate.equal(counts, {pid: 1 for pid in [target.pid, *below]}, "all of them, a sample each", messages)
-gate.matches(rf"(?m)^recording pid {target.pid} \(.*\) and 4 processes below it until they end \(Ctrl-C ends the recording; --no-children leaves the processes below out\)$", messages,
+gate.matches(rf"(?m)^recording pid {target.pid} \(.*\) and 4 child processes until they end \(Ctrl-C ends the recording; --no-children leaves child processes out\)$", messages,
              "it says so")
 counts, messages = record("--no-children")
 gate.equal(counts, {target.pid: 1}, "--no-children: that process alone", messages)

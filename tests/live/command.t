@@ -88,7 +88,7 @@ def check_signal(number):
     with open(gate.path("stderr"), encoding="utf-8") as stderr:
         error = stderr.read()
     gate.check_gone(name, ids)
-    gate.matches(rf"goes on as PID {pid}\n", error, f"{name}: that the command goes on is told")
+    gate.matches(rf"continues as PID {pid}\n", error, f"{name}: that the command goes on is told")
     gate.matches(r"\n\S+: \d+ samples (= [\d.]+ ms CPU )?in [\d.]+ s.*\nthe process has "
                  r"(used \d+\.\d\d s of CPU in that time with )?1 thread(; now in \w+ \(1\))?: try -e wall, ", error, f"{name}: summary")
     gate.ok("\r" not in error and " lost, own CPU" not in error, f"{name}: no status line", error)

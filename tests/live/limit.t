@@ -130,7 +130,7 @@ def check_command():
     status = braid.wait()
     with open(log, encoding="utf-8") as text:
         err = text.read()
-    pid = int(re.search(r"(?m)^the command goes on as PID (\d+)$", err).group(1))
+    pid = int(re.search(r"(?m)^the command continues as PID (\d+)$", err).group(1))
     gate.equal((status, gate.state_of(pid)), (0, "R"), "calls of a command: ends before it", err)
     os.kill(pid, signal.SIGKILL)
     check_ends("calls of a command", err)

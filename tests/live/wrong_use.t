@@ -56,7 +56,7 @@ def check_usage():
         check_misuse("--rows .or all. takes a number", "--rows", number, command="report")
     check_misuse("are about a database: with --from-db URL", "--token-file", "x", command="report")
     check_misuse("cannot go to standard output: name a file", "-o", "-", "-p", own)
-    check_misuse("the name of the command behind -- is empty", "--", "")
+    check_misuse("the name of the command after -- is empty", "--", "")
     for option in "--name", "--user", "--cgroup", "--container":
         check_misuse(f"{option} is given twice", option, "a", option, "b")
     check_misuse("the command after -- is missing", "--", command="bench")
@@ -67,9 +67,9 @@ def check_usage():
 def check_scopes():
     """Which of all processes: what makes no sense, and what is not there."""
     own = str(os.getpid())
-    check_misuse("choose among all processes, and -p says which one", "-a", "-p", own)
-    check_misuse("choose among all processes, and -- COMMAND says", "--user", "root", "--", "true")
-    check_misuse("--no-children is for -p", "-a", "--no-children")
+    check_misuse("select among all processes: they cannot be used with -p", "-a", "-p", own)
+    check_misuse("select among all processes: they cannot be used with -- COMMAND", "--user", "root", "--", "true")
+    check_misuse("--no-children requires -p", "-a", "--no-children")
     for name, pattern, *words in (
             ("cgroup", "there is no cgroup /no/such: neither a directory", "--cgroup", "/no/such"),
             ("container", "there is no container 'no-such'", "--container", "no-such"),

@@ -420,7 +420,7 @@ def check_rate():
     # It may have been lowered once more since the last sample.
     lib.ok(lowest in (hz // weights[-1], hz // (2 * weights[-1])),
            f"{name}: the lowest rate, in the recording", lowest, weights)
-    lib.matches(rf"(?m)^the rate was lowered to {lowest} Hz, .*: --max-overhead {limit:g}$", err,
+    lib.matches(rf"(?m)^the sampling rate was lowered to {lowest} Hz, .* --max-overhead {limit:g}$", err,
                 f"{name}: the lowest rate, on stderr")
     stacks = recording.folded()
     lib.equal(sum(count for _, count in stacks), weight, f"{name}: report counts them so")

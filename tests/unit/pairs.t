@@ -50,9 +50,9 @@ def check_events():
 def check_options():
     for words, why in (
             (("-p", "1", "--", "true"), "give either -p PID or -- COMMAND"),
-            (("-a", "-p", "1"), "give one of both"),
-            (("--name", "x", "--", "true"), "give one of both"),
-            (("-a", "--no-children"), "--no-children is for -p"),
+            (("-a", "-p", "1"), "cannot be used with"),
+            (("--name", "x", "--", "true"), "cannot be used with"),
+            (("-a", "--no-children"), "--no-children requires -p"),
             (("-e", "cycles", "-F", "99", "-c", "1000", "-p", NOBODY), "both say how often to sample"),
             (("-e", "page-fault", "-F", "99", "-p", NOBODY), "add -e cpu, or give -c"),
             (("-c", "10", "-p", NOBODY), "give -F"),
