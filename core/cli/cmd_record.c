@@ -50,32 +50,32 @@ static const struct argp_option options[] = {
 	  0 },
 	CLI_NO_CHILDREN_OPTION,
 	CLI_SCOPE_OPTIONS,
-	{ "duration", 'd', "SECONDS", 0, "Stop after so long (default: at the end or Ctrl-C)", 0 },
+	{ "duration", 'd', "SECONDS", 0,
+	  "Stop after SECONDS (default: when the target exits or on Ctrl-C)", 0 },
 	{ "event", 'e', "EVENT,...", 0,
-	  "What to sample (default: cpu): cpu, wall[:MIN] (the whole time of threads), "
-	  "off-cpu[:MIN] (their waiting), wakeup[:MIN], lock[:MIN], lock:pthread[:MIN], "
-	  "alloc[:DOMAIN], "
-	  "block-io[:MIN], page-fault, syscall[:NAME][:MIN], tracepoint:SYS:NAME[/FILTER/], "
-	  "uprobe:FILE:SYMBOL or uprobe:FILE:0xOFFSET, uretprobe:, usdt:FILE:PROVIDER:NAME, "
-	  "kprobe:FUNCTION, A:latency:B[:MIN], cycles and others; braid events lists them. Up to "
-	  "16 at "
-	  "once are fine; a comma ends an event, also in a filter",
+	  "Events to sample, up to 16 (default: cpu): cpu, wall[:MIN] (all time of "
+	  "threads), off-cpu[:MIN] (their waits), wakeup[:MIN], lock[:MIN], "
+	  "lock:pthread[:MIN], alloc[:DOMAIN], block-io[:MIN], page-fault, "
+	  "syscall[:NAME][:MIN], tracepoint:SYS:NAME[/FILTER/], uprobe:FILE:SYMBOL "
+	  "or uprobe:FILE:0xOFFSET, uretprobe:, usdt:FILE:PROVIDER:NAME, "
+	  "kprobe:FUNCTION, A:latency:B[:MIN], cycles and others; braid events lists "
+	  "them. A comma ends an event, also inside a filter",
 	  0 },
 	{ "frequency", 'F', "HZ", 0,
-	  "Samples per second and CPU of the event cpu, and of what CPUs count (cycles, ...) "
-	  "without -c, 1 to 10000 (default 99)",
+	  "Samples per second and CPU, 1 to 10000 (default 99), of the event cpu, "
+	  "and of hardware events (cycles, ...) without -c",
 	  0 },
 	{ "count", 'c', "N", 0,
-	  "Of other events: sample every Nth, which stands for N (default: each); of alloc: one in "
-	  "so many bytes, such as 512k (the default)",
+	  "For other events: sample every Nth occurrence, which stands for N "
+	  "(default: every one); for alloc: one sample per N bytes (default 512k)",
 	  0 },
 	{ "waker", OPT_WAKER, NULL, 0,
-	  "With off-cpu or wall: also who ends each wait, as the event wakeup; report --waker and "
-	  "flame --waker show it inside the wait",
+	  "With off-cpu or wall: also record which thread ends each wait, as the "
+	  "event wakeup; report --waker and flame --waker show it inside the wait",
 	  0 },
 	{ "outstanding", OPT_OUTSTANDING, NULL, 0,
-	  "With alloc: only what is not freed when the recording ends; report --by age and "
-	  "--min-age tell how long it has been held",
+	  "With alloc: record only allocations that are not freed when the recording "
+	  "ends; report --by age and --min-age group and select them by age",
 	  0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0,
 	  "Only these runtimes (default: all that are found); native frames are always recorded",
@@ -86,31 +86,32 @@ static const struct argp_option options[] = {
 	  "only), none",
 	  1 },
 	{ "unwind", OPT_UNWIND, "HOW", 0,
-	  "Native stacks: auto (tables, default), fp (frame pointers only), copy (stack copies "
-	  "unwound in user space, slow; compares them with the tables), twice (auto, and again "
-	  "without what is kept of the last stack; compares them)",
+	  "Unwinding of native stacks: auto (tables, default), fp (frame pointers "
+	  "only), copy (stack copies unwound in user space, slow; compares them with "
+	  "the tables), twice (auto, and again without the cached stack; compares "
+	  "both)",
 	  1 },
 	{ "max-overhead", OPT_MAX_OVERHEAD, "PCT", 0,
-	  "What probes may cost, in percent of all CPUs' time, 0.1 to 100, or none (default 5 with "
-	  "-p, none with a command): above that probes are detached and frames walked. And what "
-	  "samples of events that can be frequent may cost of each CPU (default 3): above that "
-	  "samples stand for several. If given, braid also samples less often when it uses more "
-	  "CPU "
-	  "itself",
+	  "Limit the cost of probes to PCT percent of all CPUs' time, 0.1 to 100, or "
+	  "none (default 5 with -p, none with a command): above it, probes are "
+	  "detached and frames walked. Also limit the cost of sampling frequent "
+	  "events to PCT percent of each CPU (default 3): above it, one sample "
+	  "stands for several. If given, braid also samples less often when its own "
+	  "CPU use exceeds PCT",
 	  1 },
 	{ "output", 'o', "FILE|DIR", 0,
-	  "The recording (default braid.db); with --rotate the directory, which is made, or empty, "
-	  "or was filled by braid before",
+	  "Output file (default braid.db); with --rotate, the directory: a new or "
+	  "empty one, or one that braid has filled before",
 	  2 },
 	{ "force", OPT_FORCE, NULL, 0,
-	  "Overwrite FILE even if it is no recording; probe returns by replacing return addresses "
-	  "where "
-	  "there is no other way, which aborts targets in which an exception meets one",
+	  "Overwrite FILE even if it is not a recording; probe returns by replacing "
+	  "return addresses where there is no other way, which aborts a target if an "
+	  "exception passes through one",
 	  2 },
 	{ "verbose", 'v', NULL, 0,
-	  "Say at the end what frames there are, how complete stacks are, and what it cost; and of "
-	  "each process where its frames come from, not only of the first one of its kind. Also "
-	  "show " CLI_VERBOSE_HELP,
+	  "Show at the end the numbers of frames, how complete stacks are, and "
+	  "braid's own cost; show the source of frames for each process, not only "
+	  "for the first of its kind. Also show " CLI_VERBOSE_HELP,
 	  2 },
 	{}
 };
@@ -165,7 +166,7 @@ static void parse_count(struct argp_state *state, struct session_opts *opts, con
 		return;
 	}
 	snprintf(number, sizeof(number), "%.*s", (int)len - 1, arg);
-	opts->bytes = cli__number(state, "-c (with b, k, m or g behind it)", number, 1, BYTES_MAX) *
+	opts->bytes = cli__number(state, "-c (with the unit b, k, m or g)", number, 1, BYTES_MAX) *
 		      (1 << 10 * (unit - units));
 	if (opts->bytes > BYTES_MAX)
 		cli__misused(state, "-c takes at most %g bytes, not '%s'", BYTES_MAX, arg);
@@ -177,7 +178,7 @@ static void add_waker(struct argp_state *state, struct session_opts *opts)
 	uint32_t waiting = event_list__waiting(&opts->events);
 
 	if (!waiting)
-		cli__misused(state, "--waker is about waits: add -e off-cpu or -e wall");
+		cli__misused(state, "--waker requires -e off-cpu or -e wall");
 	for (uint32_t i = 0; i < opts->events.n; i++)
 		if (opts->events.list[i].kind == &event_wakeup)
 			return;
@@ -194,7 +195,7 @@ static void want_outstanding(struct argp_state *state, struct session_opts *opts
 	struct err err = {};
 
 	if (!number)
-		cli__misused(state, "--outstanding is about what is allocated: add -e alloc");
+		cli__misused(state, "--outstanding requires -e alloc");
 	spec = &opts->events.list[number - 1];
 	if (spec->kind->outstanding)
 		return;
@@ -212,16 +213,21 @@ static void check_rates(struct argp_state *state, struct session_opts *opts)
 	bool rated = event_list__has_rated(&opts->events) && !opts->period;
 
 	if (opts->frequency_hz && !timed && event_list__has_rated(&opts->events) && !rated)
-		cli__misused(state, "-F and -c both say how often to sample: give one of them");
+		cli__misused(state, "-F and -c both set how often to sample: give one of them");
 	if (opts->frequency_hz && !timed && !rated)
-		cli__misused(state, "-F is for events that come by the clock, and there is none: "
-				    "add -e cpu, or give -c");
+		cli__misused(
+			state,
+			"-F applies only to events sampled by time, and none is given: add -e cpu, "
+			"or give -c");
 	if ((opts->period || opts->bytes) && !event_list__has_timed(&opts->events, false))
-		cli__misused(state, "-c is for events that are counted, and cpu comes by the "
-				    "clock: give -F");
+		cli__misused(
+			state,
+			"-c applies only to counted events, and cpu is sampled by time: give -F");
 	if (opts->bytes && !event_list__has_counted(&opts->events, true))
-		cli__misused(state, "-c with a unit is for events in bytes, and there is none: "
-				    "add -e alloc, or give a number of occurrences");
+		cli__misused(
+			state,
+			"-c with a unit applies only to events in bytes, and none is given: add -e "
+			"alloc, or give a number of occurrences");
 	if (opts->period && !event_list__has_counted(&opts->events, false)) {
 		opts->bytes = opts->bytes ?: opts->period;
 		opts->period = 0;
@@ -267,8 +273,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			cli__misused(state, "-o takes the name of a file, or of a directory with "
 					    "--rotate");
 		if (!strcmp(arg, "-"))
-			cli__misused(state, "a recording cannot go to standard output: name a file "
-					    "with -o, ./- if it is called like that");
+			cli__misused(state, "cannot write a recording to standard output. Name a "
+					    "file with -o (./- for "
+					    "a file named -)");
 		opts->output = arg;
 		record->output_given = true;
 		break;
@@ -388,7 +395,7 @@ static int record(struct record_opts *record)
 	if (ret == -ESTALE || finished == -ESTALE)
 		status = cli__fail("%s", ret ? err.text : finish_err.text);
 	else if (ret || finished)
-		status = cli__fail("%s; what was recorded until then is in %s",
+		status = cli__fail("%s. The samples recorded until then are in %s",
 				   ret ? err.text : finish_err.text, record->session.output);
 	session__free(session); /* from here on Ctrl-C ends braid */
 	return status;
@@ -404,18 +411,16 @@ int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)
 		.args_doc = "-p PID[,PID...]\n-a|--cgroup PATH|--container ID|--name REGEX|--user "
 			    "NAME\n-- COMMAND...",
 		.doc = "Record where processes spend CPU time: kernel, native and interpreted "
-		       "frames of every thread, also of threads and child processes born later. "
-		       "Needs root, or CAP_BPF and CAP_PERFMON, and for some targets more: braid "
-		       "doctor says.\v"
-		       "With -a and the like, and for a command, braid's reading thread runs at "
-		       "nice "
-		       "-10, and at -20 while processes wait to be read. A sample taken before "
-		       "braid "
-		       "had read its interpreter has native frames alone and is counted as "
-		       "'runtime "
-		       "stacks missing: taken before the interpreter was known'; 'braid lacks CPU: "
-		       "N "
-		       "processes still unread' says that there are many of these.\n\n"
+		       "frames of every thread, also of threads and child processes that start "
+		       "later. Needs root, or CAP_BPF and CAP_PERFMON; some targets need more, "
+		       "which braid doctor shows.\vWith -a, --cgroup, --container, --name or "
+		       "--user, and for a command, braid's reading thread runs at nice -10, and "
+		       "at -20 while processes wait to be read. A sample taken before braid has "
+		       "read the process's interpreter has only native frames and is counted as "
+		       "'runtime stacks missing: taken before the interpreter was known'; 'braid "
+		       "lacks CPU: N processes still unread' means that there are many such "
+		       "samples.\n"
+		       "\n"
 		       "Examples:\n"
 		       "  braid record -p 4711 -d 10\n"
 		       "  braid record -p 4711,4712 -F 999 -o web.db\n"

@@ -15,14 +15,19 @@ enum { OPT_ROTATE = 0x400, OPT_KEEP, OPT_KEEP_BYTES, OPT_METRICS };
 
 static const struct argp_option options[] = {
 	{ "rotate", OPT_ROTATE, "SECONDS", 0,
-	  "One recording after the other, each of so long, into the directory of -o", 2 },
+	  "Write one recording after the other, each SECONDS long, into the "
+	  "directory given by -o",
+	  2 },
 	{ "keep", OPT_KEEP, "N", 0,
-	  "With --rotate: so many finished recordings at most; the oldest ones are removed", 2 },
-	{ "keep-bytes", OPT_KEEP_BYTES, "SIZE", 0, "The same: so much in all, such as 500m or 20g",
+	  "With --rotate: keep at most N finished recordings; the oldest are removed", 2 },
+	{ "keep-bytes", OPT_KEEP_BYTES, "SIZE", 0,
+	  "With --rotate: keep at most SIZE bytes in all, such as 500m or 20g; the "
+	  "oldest recordings are removed",
 	  2 },
 	{ "metrics", OPT_METRICS, "FILE|unix:PATH", 0,
-	  "Write each second what braid itself does and costs, as OpenMetrics text: into FILE (for "
-	  "node_exporter's textfile collector), or to whoever asks the local socket PATH by GET",
+	  "Write braid's own activity and cost every second as OpenMetrics text: "
+	  "into FILE (for node_exporter's textfile collector), or in reply to GET "
+	  "requests on the local socket PATH",
 	  2 },
 	{}
 };
@@ -82,23 +87,23 @@ void record_rotation__check(struct argp_state *state, struct session_opts *opts,
 	struct session_rotation *rotation = &opts->rotation;
 
 	if (!rotation->seconds && (rotation->keep || rotation->keep_bytes))
-		cli__misused(state, "--keep and --keep-bytes are about recordings in a directory: "
-				    "add --rotate SECONDS");
+		cli__misused(state, "--keep and --keep-bytes require --rotate SECONDS");
 	if (!rotation->seconds)
 		return;
 	if (!rotation->keep && !rotation->keep_bytes)
 		cli__misused(state,
-			     "--rotate would fill the disk: say how much to keep, by --keep N "
-			     "or --keep-bytes SIZE");
+			     "--rotate would fill the disk: limit the recordings with --keep N or "
+			     "--keep-bytes SIZE");
 	if (!output_given)
-		cli__misused(state, "--rotate takes a directory: name it with -o");
+		cli__misused(state, "--rotate requires a directory: name it with -o");
 	if (opts->force && !event_list__has_mapped(&opts->events))
 		cli__misused(state,
-			     "--force replaces a file: a directory that is not braid's stays "
-			     "as it is");
+			     "--force replaces only files and cannot be used with --rotate, which "
+			     "writes into a directory");
 	for (uint32_t i = 0; i < opts->events.n; i++)
 		if (opts->events.list[i].kind->whole)
-			cli__misused(state, "%s is about a recording as a whole: not with --rotate",
+			cli__misused(state,
+				     "%s covers a whole recording and cannot be used with --rotate",
 				     opts->events.list[i].name);
 	if (!rotation->keep)
 		rotation->keep = UINT32_MAX;

@@ -170,7 +170,7 @@ def check_refused():
         gate.equal(result.status, status, f"{event}: status", result.err)
         gate.ok(words in result.err, f"{event}: says why", result.err)
     for options, words in [(("-e", "cpu,tracepoint:sched:sched_switch", "-c", "10k"),
-                            "-c with a unit is for events in bytes"),
+                            "-c with a unit applies only to events in bytes"),
                            (("-e", "alloc", "-c", "k"), "-c takes a number"),
                            (("-e", "alloc", "-c", "-5k"), "takes a number")]:
         result = gate.braid("record", *options, "-o", gate.path("refused.db"), "--", "true")

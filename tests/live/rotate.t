@@ -278,8 +278,8 @@ def check_refused():
     os.symlink("/etc/hostname", os.path.join(shared, MARK))
     refuse("a link for a mark", "cannot open .braid-directory in", shared)
     for words, wanted in (((), "--rotate would fill the disk"),
-                          (("--keep", "2", "--force"), "--force replaces a file"),
-                          (("--keep", "2", "-e", "lock-order"), "lock-order is about a recording"),
+                          (("--keep", "2", "--force"), "--force replaces only files"),
+                          (("--keep", "2", "-e", "lock-order"), "lock-order covers a whole recording"),
                           (("--keep", "0"), "--keep takes"),
                           (("--keep", "1.5"), "--keep takes a whole number"),
                           (("--keep", "2", "--metrics", ""), "--metrics takes a file"),
@@ -288,7 +288,7 @@ def check_refused():
         gate.equal(result.status, 2, f"{words}: status", result)
         gate.ok(wanted in result.err, f"{words}: why", result.err)
     result = gate.braid("record", "--keep", "2", "--", "true", cwd=gate.tmp)
-    gate.equal((result.status, "add --rotate" in result.err), (2, True), "--keep alone", result.err)
+    gate.equal((result.status, "require --rotate" in result.err), (2, True), "--keep alone", result.err)
 
 
 gate.need_root()

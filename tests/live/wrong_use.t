@@ -55,7 +55,7 @@ def check_usage():
         check_misuse("-d takes a number", "-d", number, "-p", own)
         check_misuse("--rows .or all. takes a number", "--rows", number, command="report")
     check_misuse("are about a database: with --from-db URL", "--token-file", "x", command="report")
-    check_misuse("cannot go to standard output: name a file", "-o", "-", "-p", own)
+    check_misuse("cannot write a recording to standard output. Name a file", "-o", "-", "-p", own)
     check_misuse("the name of the command after -- is empty", "--", "")
     for option in "--name", "--user", "--cgroup", "--container":
         check_misuse(f"{option} is given twice", option, "a", option, "b")

@@ -53,16 +53,16 @@ def check_options():
             (("-a", "-p", "1"), "cannot be used with"),
             (("--name", "x", "--", "true"), "cannot be used with"),
             (("-a", "--no-children"), "--no-children requires -p"),
-            (("-e", "cycles", "-F", "99", "-c", "1000", "-p", NOBODY), "both say how often to sample"),
+            (("-e", "cycles", "-F", "99", "-c", "1000", "-p", NOBODY), "both set how often to sample"),
             (("-e", "page-fault", "-F", "99", "-p", NOBODY), "add -e cpu, or give -c"),
             (("-c", "10", "-p", NOBODY), "give -F"),
             (("-e", "page-fault", "-c", "64k", "-p", NOBODY), "add -e alloc, or give a number"),
-            (("--waker", "-p", NOBODY), "add -e off-cpu or -e wall"),
-            (("--outstanding", "-p", NOBODY), "add -e alloc"),
-            (("-e", "outstanding", "--rotate", "10", "--keep", "2", "-o", "d", "-a"), "not with --rotate"),
+            (("--waker", "-p", NOBODY), "requires -e off-cpu or -e wall"),
+            (("--outstanding", "-p", NOBODY), "requires -e alloc"),
+            (("-e", "outstanding", "--rotate", "10", "--keep", "2", "-o", "d", "-a"), "cannot be used with --rotate"),
             (("--rotate", "10", "--keep", "2", "-a"), "name it with -o"),
-            (("--rotate", "10", "-o", "d", "-a"), "say how much to keep"),
-            (("--keep", "2", "-a"), "add --rotate SECONDS")):
+            (("--rotate", "10", "-o", "d", "-a"), "limit the recordings with --keep"),
+            (("--keep", "2", "-a"), "require --rotate SECONDS")):
         done = record(*words)
         matches(why, done.stderr, f"{' '.join(words)}: {why}")
         equal(done.returncode, 2, f"{' '.join(words)}: status")
