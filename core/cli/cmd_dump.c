@@ -32,25 +32,28 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{ "pid", 'p', "PID[,PID...]", 0, "Processes, each with all that it has started", 0 },
-	{ "core", OPT_CORE, "FILE", 0, "A core file instead of a process", 0 },
+	{ "pid", 'p', "PID[,PID...]", 0, "Dump these processes and their child processes", 0 },
+	{ "core", OPT_CORE, "FILE", 0, "Dump a core file instead of a process", 0 },
 	{ "sysroot", OPT_SYSROOT, "DIR", 0,
-	  "With --core: where the programs and libraries are that the process had mapped, if they "
-	  "came from another machine",
+	  "With --core: directory of the programs and libraries that the process had "
+	  "mapped, if the core file is from another machine",
 	  0 },
-	{ "no-children", OPT_NO_CHILDREN, NULL, 0, "These processes alone", 0 },
-	{ "json", OPT_JSON, NULL, 0, "For programs: one JSON document (docs/reference/dump.md)",
-	  0 },
+	{ "no-children", OPT_NO_CHILDREN, NULL, 0, "Leave out child processes", 0 },
+	{ "json", OPT_JSON, NULL, 0,
+	  "Print one JSON document, for programs (docs/reference/dump.md)", 0 },
 	{ "nonblocking", OPT_NONBLOCKING, NULL, 0,
-	  "Stop no thread, not for a moment; stacks of threads that run may be torn or missing",
+	  "Stop no thread, not even for microseconds; stacks of running threads may "
+	  "be inconsistent or missing",
 	  0 },
 	{ "frames", OPT_FRAMES, "WHICH", 0,
-	  "Of threads that run scripts: only frames of runtimes (script), one line of each longer "
-	  "run of others (collapsed; default), or all",
+	  "Of threads that run scripts: only frames of runtimes (script), one line "
+	  "for three or more other frames in a row (collapsed; default), or all",
 	  0 },
 	{ "all", OPT_ALL, NULL, 0,
-	  "Show each thread with its stack: idle ones, too, and those that have one stack", 0 },
-	{ "keep-vm", OPT_KEEP_VM, NULL, 0, "Show the interpreters' own frames, too", 0 },
+	  "Show the stack of each thread, also of idle threads and of threads with "
+	  "equal stacks",
+	  0 },
+	{ "keep-vm", OPT_KEEP_VM, NULL, 0, "Also show the interpreters' own frames", 0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0, "Only frames of these runtimes (default: of all)", 0 },
 	{}
 };
@@ -94,17 +97,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opts->dump.native = true;
 		break;
 	case ARGP_KEY_ARG:
-		cli__misused(state, "'%s'? Processes are named with -p", arg);
+		cli__misused(state, "cannot dump '%s': name a process by its PID with -p", arg);
 		break;
 	case ARGP_KEY_END:
 		if (!opts->n_pids == !opts->core)
-			cli__misused(state, "either -p PID or --core FILE");
+			cli__misused(state, "give either -p PID or --core FILE");
 		if (opts->sysroot && !opts->core)
-			cli__misused(state, "--sysroot is for --core FILE");
+			cli__misused(state, "--sysroot requires --core FILE");
 		if (opts->json && opts->view.frames != FRAMES_N)
-			cli__misused(state, "--frames is for people; --json has all frames");
+			cli__misused(state,
+				     "--frames cannot be used with --json, which has all frames");
 		if (opts->json && opts->view.all)
-			cli__misused(state, "--all is for people; --json has all threads");
+			cli__misused(state,
+				     "--all cannot be used with --json, which has all threads");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -161,7 +166,8 @@ static int dump_all(const struct opts *opts)
 		printf("]}\n");
 	dump__free(dump);
 	if (debuginfod__failure())
-		fprintf(stderr, "DEBUGINFOD_URLS: not asked any more: %s\n", debuginfod__failure());
+		fprintf(stderr, "DEBUGINFOD_URLS: no further requests: %s\n",
+			debuginfod__failure());
 	return status;
 }
 
@@ -171,10 +177,9 @@ int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes)
 		.options = options,
 		.parser = parse,
 		.args_doc = "-p PID[,PID...]\n--core FILE",
-		.doc = "Show what each thread of a process does now: its stack with kernel, native "
-		       "and "
-		       "interpreted frames in one, what it waits for, and who holds that.\v"
-		       "Examples:\n"
+		.doc = "Show what each thread of a process does now: one stack of its kernel, "
+		       "native and interpreted frames, what the thread waits for, and which "
+		       "thread holds that.\vExamples:\n"
 		       "  braid dump -p 4711\n"
 		       "  braid dump --core core.4711\n"
 		       "  braid dump -p 4711 --json | jq '.processes[].threads[].name'\n",

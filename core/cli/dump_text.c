@@ -260,10 +260,10 @@ static void print_body(FILE *out, const struct dump_thread *thread,
 		escape__line(out, "    [the thread ran while it was read%s%s%s]",
 			     thread->why_cut ? ", as " : "", thread->why_cut ? thread->why_cut : "",
 			     thread->way == DUMP_RUNNING
-				     ? ": these frames may be of several instants"
+				     ? ": these frames may be from several moments"
 				     : "");
 	else if (!thread->complete)
-		escape__line(out, "    [what has called this could not be told]");
+		escape__line(out, "    [the callers of this frame are unknown]");
 }
 
 /* --- threads with equal stacks --- */

@@ -143,7 +143,7 @@ static void print_activity(const struct session_opts *opts, const struct session
 	fprintf(stderr, "%s%s %u thread%s%s%s\n",
 		activity->processes > 1 ? "the processes have" : "the process has", used,
 		activity->threads, activity->threads == 1 ? "" : "s", calls,
-		waits ? "" : ": try -e wall, which shows where threads wait, too");
+		waits ? "" : ": try -e wall, which also shows where threads wait");
 }
 
 /* Prints the numbers of frames, with the runtimes that were found. */
@@ -241,11 +241,13 @@ static void print_too_large(void)
 	const char *name;
 
 	for (size_t i = 0; i < TOO_LARGE_SHOWN && (name = quota__over(i, &level)); i++)
-		escape__line(stderr, "file too large to look at: %s%s", name,
-			     level == QUOTA_FILE ? ""
-						 : " (with the others of its owner or of all)");
+		escape__line(
+			stderr, "file too large to read in full: %s%s", name,
+			level == QUOTA_FILE
+				? ""
+				: " (together with other files of its owner, or of all owners)");
 	if (n > TOO_LARGE_SHOWN)
-		fprintf(stderr, "%" PRIu64 " more files are too large to look at\n",
+		fprintf(stderr, "%" PRIu64 " more files are too large to read in full\n",
 			n - TOO_LARGE_SHOWN);
 }
 
@@ -270,7 +272,7 @@ static void print_fetched(const struct fetched_names_stats *fetched)
 
 	if (fetched->asked)
 		fprintf(stderr, "DEBUGINFOD_URLS: names of %u of %u stripped files%s%s\n",
-			fetched->found, fetched->asked, failure ? "; not asked any more: " : "",
+			fetched->found, fetched->asked, failure ? "; no further requests: " : "",
 			failure ?: "");
 }
 
@@ -327,10 +329,9 @@ static void print_tableless(const struct session_summary *summary)
 	snprintf(path, sizeof(path), "%s", images->first_tableless);
 	escape__printable(path);
 	fprintf(stderr,
-		"without unwind table: %s%s; %zu MiB of tables are in use, of %zu that there can "
-		"be. Frames in them come from stack copies, which are few; recording fewer "
-		"programs "
-		"at a time (-p) leaves more room\n",
+		"without unwind table: %s%s; %zu MiB of tables are in use, of at most %zu "
+		"MiB. Frames in such files come from stack copies, which are few. "
+		"Recording fewer programs at a time (-p) leaves more room\n",
 		path, images->tableless > 1 ? " and others" : "", summary->table_bytes >> 20,
 		summary->table_max_bytes >> 20);
 }
@@ -374,7 +375,9 @@ static void print_economy(const struct session_opts *opts, const struct session_
 	}
 	if (economy->below)
 		fprintf(stderr,
-			"%" PRIu64 " waits were shorter than what is wanted: %.3g s in all\n",
+			"%" PRIu64
+			" waits were shorter than the given minimum and are left out: %.3g s in "
+			"all\n",
 			economy->below, economy->below_ns / 1e9);
 }
 

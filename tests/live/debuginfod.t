@@ -229,7 +229,7 @@ gate.wait_until(lambda: Liar.asked and unfinished("patient"), "the question")
 recorder.send_signal(gate.signal.SIGINT)
 _, said = recorder.communicate()
 equal(recorder.returncode, 0, "Ctrl-C while a server is asked: record's status", said)
-matches("names of 0 of 1 stripped files; not asked any more: interrupted", said.decode(),
+matches("names of 0 of 1 stripped files; no further requests: interrupted", said.decode(),
         "Ctrl-C while a server is asked: it is said")
 gate.wait_until(lambda: not unfinished("patient"), "the helper to remove its file")
 matches(r"\[stripped\+", gate.braid("report", "--format", "folded", path("b.db")).out,

@@ -30,8 +30,8 @@ def check_usage():
     for name, pattern, args in (("nothing", "either -p PID or --core FILE", []),
                                 ("both", "either -p PID or --core FILE", ["-p", 1, "--core", "x"]),
                                 ("no PID", "-p takes process ids", ["-p", "x"]),
-                                ("an argument", "Processes are named with -p", ["4711"]),
-                                ("--sysroot", "--sysroot is for --core", ["-p", 1, "--sysroot", "/"]),
+                                ("an argument", "name a process by its PID with -p", ["4711"]),
+                                ("--sysroot", "--sysroot requires --core", ["-p", 1, "--sysroot", "/"]),
                                 ("a runtime", "no runtime 'cobol'", ["-r", "cobol", "-p", 1])):
         check_refused(name, pattern, *args, status=2)
 

@@ -189,7 +189,7 @@ def check_claims():
     said = braid.stderr.read().decode()
     gate.equal(braid.wait(), 0, "claims: status", said)
     gate.ok(most < 300 << 10, f"claims: at most {most} KB of memory")
-    gate.ok("file too large to look at: " + gate.path("names-0") in said or
+    gate.ok("file too large to read in full: " + gate.path("names-0") in said or
             "more files are too large" in said, "claims: a file is named", said)
     stacks = [";".join(frames) for frames, _ in gate.Recording(file).merged()]
     gate.ok(any("main" in stack and "spins_for_ever" in stack for stack in stacks), "claims: other stacks",

@@ -191,7 +191,7 @@ def check(program, kind, n):
     gate.ok(used <= MEMORY_MIB, f"{kind}: {used} MiB of memory")
     gate.ok(seconds <= END_S, f"{kind}: ended after {seconds:.1f} s", said)
     if kind == "huge":
-        gate.matches("too large to look at: .*/tmp/perf-", said, f"{kind}: is told by name")
+        gate.matches("too large to read in full: .*/tmp/perf-", said, f"{kind}: is told by name")
     for target in good, bad:
         target.stdin.close()
         target.wait()

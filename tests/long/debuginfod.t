@@ -40,5 +40,5 @@ done = lib.subprocess.run(
 ok(held, "the server was asked")
 equal(done.returncode, 0, "the dump is written", done.stderr)
 matches(r"\[program\+0x", done.stdout, "without names")
-matches("DEBUGINFOD_URLS: not asked any more: no answer in time", done.stderr, "and says why")
+matches("DEBUGINFOD_URLS: no further requests: no answer in time", done.stderr, "and says why")
 lib.done()
