@@ -70,7 +70,7 @@ static const struct argp_option report_options[] = {
 	  "dot: graph of calls",
 	  0 },
 	{ "summary", OPT_SUMMARY, NULL, 0,
-	  "Instead, what it shows in three sentences, as at the end of braid record", 0 },
+	  "Print the main findings in three sentences, as at the end of braid record", 0 },
 	{ "rows", OPT_ROWS, "N|all", 0,
 	  "At most N rows of a table or tree (default 30), or groups of a histogram (default: all)",
 	  0 },
@@ -81,15 +81,16 @@ static const struct argp_option report_options[] = {
 	{ "group", OPT_GROUP, "WHAT", 0,
 	  "Rows of a table: function (default), file, library, kind, process or thread", 0 },
 	{ "inverted", OPT_INVERTED, NULL, 0,
-	  "Tree: what each function was called by, instead of what it called", 0 },
+	  "Tree: show the callers of each function instead of its callees", 0 },
 	{ "histogram", OPT_HISTOGRAM, "stacks", OPTION_ARG_OPTIONAL,
-	  "Instead, how long or how large the occurrences of an event were, in powers of two; with "
-	  "--by also of each group; =stacks: also of each stack (default: of 10)",
+	  "Print a histogram of how long or how large the occurrences of an event "
+	  "were, in powers of two; with --by, also for each group; with =stacks, "
+	  "also for each stack (default: for 10)",
 	  0 },
 	{ "disassemble", OPT_DISASSEMBLE, "FUNCTION", 0,
-	  "Instead, the machine code of a native function, with the samples of each instruction, "
-	  "and lines where there is DWARF; its file must be here, and the same as when it was "
-	  "recorded",
+	  "Print the machine code of a native function with the samples of each "
+	  "instruction, and with source lines if the file has DWARF; the file must "
+	  "be on this machine and unchanged since the recording",
 	  0 },
 	{ "fail-if", OPT_FAIL_IF, "CONDITION", 0,
 	  "Exit with 1 if the condition holds: self(FUNCTION) > 5%, total(FUNCTION) > 20%, or with "
@@ -97,21 +98,19 @@ static const struct argp_option report_options[] = {
 	  "*, ? and [...]. May be given several times; shows all frames unless --frames is given",
 	  0 },
 	{ "lock-order", OPT_LOCK_ORDER, NULL, 0,
-	  "Instead, potential deadlocks: mutexes that threads take in different orders, with "
-	  "where; "
-	  "of a recording of the event lock-order",
+	  "Print potential deadlocks: mutexes that threads lock in different orders, "
+	  "and where; for recordings of the event lock-order",
 	  0 },
 	{}
 };
 
 static const struct argp_option frames_options[] = {
 	{ "frames", OPT_FRAMES, "WHICH", 0,
-	  "app: only functions of your own code, with the time of all that they call in packages, "
-	  "the standard library and native code; "
-	  "script: all frames of runtimes, with the time of the native code that they call; "
-	  "collapsed: one frame of each run of native frames of one library; all. Default: "
-	  "collapsed "
-	  "for people, all in files for other tools",
+	  "app: only functions of your own code, with the time of all that they call "
+	  "in packages, the standard library and native code; script: all frames of "
+	  "runtimes, with the time of the native code that they call; collapsed: one "
+	  "frame for each run of native frames of one library; all. Default: "
+	  "collapsed in tables, trees and flame graphs, all in files for other tools",
 	  1 },
 	{}
 };
@@ -177,7 +176,7 @@ static void parse_condition(struct argp_state *state, const char *text, struct r
 	struct err err = {};
 
 	if (opts->n_conditions == CONDITIONS_MAX)
-		cli__misused(state, "--fail-if can be given %d times", CONDITIONS_MAX);
+		cli__misused(state, "--fail-if can be given at most %d times", CONDITIONS_MAX);
 	if (condition__parse(text, &opts->conditions[opts->n_conditions], &err))
 		cli__misused(state, "--fail-if: %s", err.text);
 	opts->condition_texts[opts->n_conditions++] = text;
@@ -192,7 +191,9 @@ static void check_conditions(struct argp_state *state, const struct report_opts 
 			cli__misused(state, "--fail-if change(...) compares two recordings: add "
 					    "--diff OLD");
 	if (opts->n_conditions && opts->write)
-		cli__misused(state, "--fail-if needs a --format");
+		cli__misused(
+			state,
+			"--fail-if cannot be used with --histogram, --disassemble or --lock-order");
 }
 
 static bool is_markdown(const struct report_opts *opts)
@@ -210,10 +211,12 @@ static void finish_report(struct argp_state *state, struct report_opts *opts)
 
 	if (opts->summary && (opts->format || opts->write || opts->compared.old_file ||
 			      opts->n_conditions || opts->view.filter.by || opts->view.output))
-		cli__misused(state, "--summary is text of its own: without --format, --diff, --by, "
-				    "--fail-if and -o");
+		cli__misused(
+			state,
+			"--summary cannot be used with --format, --diff, --by, --fail-if or -o");
 	if (opts->format && opts->write)
-		cli__misused(state, "--%s is a format of its own: without --format", own);
+		cli__misused(state, "--%s has its own format and cannot be used with --format",
+			     own);
 	if (!opts->format && !opts->write)
 		opts->format = output__find_format("table");
 	table = opts->format && opts->format->write == output__table;
@@ -221,12 +224,11 @@ static void finish_report(struct argp_state *state, struct report_opts *opts)
 	rows = table || (opts->format && (opts->format->write == output__json ||
 					  opts->format->write == output__markdown));
 	if (!rows && (opts->output.sort || opts->output.group))
-		cli__misused(state, "--sort and --group are of tables: --format table, json or "
-				    "markdown");
+		cli__misused(state, "--sort and --group require --format table, json or markdown");
 	if (!tree && opts->output.inverted)
-		cli__misused(state, "--inverted is of trees: --format tree");
+		cli__misused(state, "--inverted requires --format tree");
 	if (opts->write && opts->frames >= 0)
-		cli__misused(state, "--%s is of %s: it has no --frames", own,
+		cli__misused(state, "--%s shows %s and cannot be used with --frames", own,
 			     opts->function ? "instructions" : "occurrences");
 	if (!opts->rows_given && (table || tree || is_markdown(opts)))
 		opts->output.rows = ROWS_DEFAULT;
@@ -319,8 +321,8 @@ static int refuse_histogram(const struct profile *profile)
 	if (!profile->n_histograms || profile->unit == PROFILE_NANOSECONDS ||
 	    profile->unit == PROFILE_BYTES)
 		return EXIT_OK;
-	return cli__fail("occurrences of %s are counted and have no time or size of their own for "
-			 "--histogram; other events: %s (--event)",
+	return cli__fail("cannot show a histogram of %s: its occurrences have no time or size. "
+			 "Other events in the recording: %s (--event)",
 			 profile->event ? profile->event : "cpu",
 			 *profile->other_events ? profile->other_events : "none");
 }
@@ -492,9 +494,8 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		.parser = parse_report,
 		.args_doc = "[FILE|DIR]",
 		.doc = "Show a recording as text, or write it for other tools. FILE defaults to "
-		       "braid.db; nothing but this file "
-		       "is needed, no privilege and no target.\v"
-		       "Examples:\n"
+		       "braid.db. It needs only this file: no privileges and no running "
+		       "target.\vExamples:\n"
 		       "  braid report --rows 20 --sort total\n"
 		       "  braid report --frames script --format tree app.db\n"
 		       "  braid report --group library app.db\n"
@@ -556,12 +557,13 @@ static error_t parse_flame(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option flame_options[] = {
 	{ "source", OPT_SOURCE, NULL, 0,
-	  "Add the machine code of native functions to the text of source files that the page has, "
-	  "and write an SVG with both",
+	  "Add the machine code of native functions to the page, which has the text "
+	  "of source files already; add both to an SVG",
 	  0 },
 	{ "no-source", OPT_NO_SOURCE, NULL, 0,
-	  "Leave the text of source files out of the page. Without it, the page has the lines with "
-	  "samples and some around them of the files that are readable now, at most 1 MB",
+	  "Leave the text of source files out of the page. By default, the page has "
+	  "the lines with samples and 40 lines around them of each file that is "
+	  "readable now, at most about 1 MiB",
 	  0 },
 	{}
 };
@@ -611,8 +613,9 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 	opts.texts = opts.write == output__flame_html && !opts.no_source;
 	if (opts.view.output && !ends_with(opts.view.output, ".svg") &&
 	    !ends_with(opts.view.output, ".html") && !ends_with(opts.view.output, ".htm")) {
-		cli__fail("the name of the flame graph ends with .html or .svg, unlike '%s'",
-			  opts.view.output);
+		cli__fail(
+			"cannot write '%s': the name of a flame graph must end with .html or .svg",
+			opts.view.output);
 		return EXIT_MISUSED;
 	}
 	status = run_view(&opts, runtimes);

@@ -156,21 +156,21 @@ static int open_image(struct reading *reading, uint32_t number)
 
 	image->tried = true;
 	if (!*build_id) {
-		image->why = "the file has no build id to tell whether it is still the same";
+		image->why = "the file has no build ID, which would show that it is unchanged";
 		return 0;
 	}
 	fd = *path == '/' ? shown_file__open(reading->root_fd, path, FILE_BYTES, &size) : -ENOENT;
 	if (fd < 0) {
-		image->why = fd == -EACCES ? "the file is not for everybody to read"
-					   : "the file cannot be read here and now";
+		image->why = fd == -EACCES ? "the file is not readable by all users"
+					   : "the file is missing or unreadable on this machine";
 		return 0;
 	}
 	if (elf_file__open(fd, path, &image->file, NULL)) {
-		image->why = "the file cannot be read";
+		image->why = "the file is unreadable";
 		return 0;
 	}
 	if (!has_build_id(image->file, build_id)) {
-		image->why = "the file is another one than when it was recorded";
+		image->why = "the file has changed since the recording";
 		elf_file__free(image->file);
 		image->file = NULL;
 		return 0;
@@ -291,7 +291,7 @@ static int disassemble(struct reading *reading, struct image *image, struct outp
 	if (!ret)
 		ret = disassembly__run(bytes, end - code->start, code->start, take, &taking);
 	else if (ret == -EFAULT) {
-		code->why = "the file does not have all of its code";
+		code->why = "the file does not have all of the function's code";
 		ret = 0;
 	}
 	free(bytes);
@@ -330,7 +330,7 @@ static ssize_t read_code(struct reading *reading, const struct place *places, si
 	if (ret == -ENOMEM)
 		return ret;
 	if (!why && (ret || end <= start || end - start > CODE_BYTES))
-		why = ret ? "where it begins and ends is not known" : "it is too long";
+		why = ret ? "the bounds of the function are unknown" : "the function is too long";
 	if (!why)
 		for (taken = 0; taken < n && places[taken].address < end;)
 			taken++;

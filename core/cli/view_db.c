@@ -12,12 +12,13 @@ enum { OPT_FROM_DB = 0x600, OPT_WHERE };
 
 static const struct argp_option options[] = {
 	{ "from-db", OPT_FROM_DB, "URL", 0,
-	  "Instead of a recording what braid push has sent to clickhouse://HOST[:PORT]/DATABASE",
+	  "Read the samples that braid push has sent to "
+	  "clickhouse://HOST[:PORT]/DATABASE, instead of a recording",
 	  3 },
 	{ "where", OPT_WHERE, "EXPRESSION", 0,
-	  "Of a database only that: service, host, container, process, thread or event = NAME, or "
-	  "~ a regular expression; pid or tid = N; time >= 2026-11-24T06:30 or now-1h; with and, "
-	  "or, not and parentheses",
+	  "With --from-db: only samples that match: service, host, container, "
+	  "process, thread or event = NAME, or ~ a regular expression; pid or tid = "
+	  "N; time >= 2026-11-24T06:30 or now-1h; with and, or, not and parentheses",
 	  3 },
 	{}
 };
@@ -54,10 +55,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_END:
 		if (opts->where && !opts->text)
-			cli__misused(state, "--where is about a database: with --from-db URL");
+			cli__misused(state, "--where requires --from-db URL");
 		if (opts->server.is_given && !opts->text)
-			cli__misused(state, "--ca-file, --token-file and --timeout are about a "
-					    "database: with --from-db URL");
+			cli__misused(state,
+				     "--ca-file, --token-file and --timeout require --from-db URL");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -84,9 +85,10 @@ int view_db__load(const struct db_opts *opts, const struct profile_filter *filte
 	int code;
 
 	if (filter->from.kind || filter->to.kind)
-		return err__set(err, -EINVAL,
-				"--from and --to are about recordings: of a database, say time >= "
-				"and time < in --where");
+		return err__set(
+			err, -EINVAL,
+			"--from and --to cannot be used with --from-db. Write time >= and time < "
+			"in --where");
 	of.times = false; /* no profile over time: that needs a row for each stack and moment */
 	code = from_db__load(&db, &of, ret_others != NULL, &recorded, err);
 	if (!code && ret_others)

@@ -14,13 +14,15 @@ enum { OPT_DIFF = 0x300, OPT_DIFF_BY };
 
 static const struct argp_option options[] = {
 	{ "diff", OPT_DIFF, "OLD", OPTION_ARG_OPTIONAL,
-	  "Compare with this older recording of the same event (default: FILE.old, which record "
-	  "keeps; of a database: with what this --where has): the page, a table, tree or folded "
-	  "(with two columns, for difffolded.pl's readers); by the size of the change, and whether "
-	  "it is within the sampling error",
+	  "Compare with an older recording of the same event (default: FILE.old, "
+	  "which record keeps; with --from-db: OLD is the --where of the older "
+	  "samples), in the page, a table, a tree or folded stacks (with two "
+	  "columns, as difffolded.pl writes). Sorted by the size of the change, with "
+	  "a mark if it is within the sampling error",
 	  0 },
 	{ "diff-by", OPT_DIFF_BY, "share|value", 0,
-	  "Compare shares of each recording's whole (default), or values per second of recording",
+	  "Compare shares of each recording's total (default), or values per second "
+	  "of recording",
 	  0 },
 	{}
 };
@@ -83,14 +85,15 @@ int view_diff__find_old(struct diff_opts *opts, const struct view_opts *view)
 static void check(struct argp_state *state, const struct diff_opts *opts)
 {
 	if (!opts->old_file && opts->by_given)
-		cli__misused(state, "--diff-by says how to compare: with --diff OLD");
+		cli__misused(state, "--diff-by requires --diff OLD");
 }
 
 void view_diff__check_page(struct argp_state *state, const struct diff_opts *opts)
 {
 	check(state, opts);
 	if (opts->by_value)
-		cli__misused(state, "the page compares shares: --diff-by value is for report");
+		cli__misused(state,
+			     "the page compares shares: --diff-by value requires braid report");
 }
 
 void view_diff__check(struct argp_state *state, const struct diff_opts *opts,
@@ -101,10 +104,11 @@ void view_diff__check(struct argp_state *state, const struct diff_opts *opts,
 		return;
 	if (!format || !format->diff)
 		cli__misused(state,
-			     "--diff is for the formats table, tree, json, markdown and folded");
+			     "--diff requires --format table, tree, json, markdown or folded");
 	if (sort == OUTPUT_SORT_SAMPLES)
-		cli__misused(state, "--diff has no samples to --sort by, but script, self, total "
-				    "and name");
+		cli__misused(
+			state,
+			"--diff cannot be sorted by samples, only by script, self, total or name");
 }
 
 int view_diff__load(const struct diff_opts *opts, const struct view_opts *view,
@@ -131,7 +135,7 @@ int view_diff__compare(const struct diff_opts *opts, const struct profile *old,
 		return cli__fail("%s", err.text);
 	if (bare && diff__scale(*ret) != 1)
 		fprintf(stderr, "old values are multiplied by %.6g: %s\n", diff__scale(*ret),
-			opts->by_value ? "per second, or sample, of the new recording"
-				       : "both recordings have the same whole");
+			opts->by_value ? "they are then per second, or sample, of the new recording"
+				       : "both recordings then have the same total");
 	return EXIT_OK;
 }

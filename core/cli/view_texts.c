@@ -19,14 +19,17 @@ static void print_younger(const struct source_texts *sources)
 		n++;
 	}
 	if (n == 1)
-		escape__line(stderr,
-			     "%s is younger than the process: what ran may have been another text",
-			     first);
+		escape__line(
+			stderr,
+			"%s was changed after the process started: the code that ran may differ "
+			"from this text",
+			first);
 	else if (n)
-		escape__line(stderr,
-			     "%s and %zu more files are younger than the process: what ran may "
-			     "have been other texts",
-			     first, n - 1);
+		escape__line(
+			stderr,
+			"%s and %zu more files were changed after the process started: the code "
+			"that ran may differ from these texts",
+			first, n - 1);
 }
 
 int view_texts__read(struct view_texts *texts, const struct profile *profile, const char *function,
@@ -44,8 +47,8 @@ int view_texts__read(struct view_texts *texts, const struct profile *profile, co
 		return cli__fail("out of memory");
 	if (function && !texts->codes.n)
 		return cli__fail(
-			"no sample is in a native function %.200s that is in a file: braid "
-			"report --sort total shows the names that there are",
+			"cannot show the code of %.200s: no sample is in a native function of this "
+			"name in a file. braid report --sort total lists the functions",
 			function);
 	print_younger(&texts->sources);
 	opts->sources = texts->sources.rows;

@@ -54,7 +54,7 @@ def check_usage():
     for number in " 1", "0x10", "1e400", "inf", "nan":
         check_misuse("-d takes a number", "-d", number, "-p", own)
         check_misuse("--rows .or all. takes a number", "--rows", number, command="report")
-    check_misuse("are about a database: with --from-db URL", "--token-file", "x", command="report")
+    check_misuse("require --from-db URL", "--token-file", "x", command="report")
     check_misuse("cannot write a recording to standard output. Name a file", "-o", "-", "-p", own)
     check_misuse("the name of the command after -- is empty", "--", "")
     for option in "--name", "--user", "--cgroup", "--container":

@@ -8,7 +8,7 @@ import os
 import gate
 
 PYTHON = "/usr/bin/python3.11"
-SAID = "is younger than the process: what ran may have been another text"
+SAID = "was changed after the process started: the code that ran may differ from this text"
 SCRIPT = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end:\n    pass\n"
 
 gate.need_root()

@@ -178,7 +178,7 @@ def check_folded():
     status, out, err = report("--format", "folded")
     scale = 616 / 524
     tap.equal((status, err, out.splitlines()), (
-        0, f"old values are multiplied by {scale:.6g}: both recordings have the same whole\n", [
+        0, f"old values are multiplied by {scale:.6g}: both recordings then have the same total\n", [
             "main;after 0 36",
             f"main;before {round(20 * scale)} 0",
             f"main;f (app.py);strcmp {round(400 * scale)} 400",
@@ -212,7 +212,7 @@ def check_values():
     status, out, err = report("--diff-by", "value", "--format", "folded")
     tap.equal((out.splitlines(), err), (
         ["f 1600 1100", "g 360 90", "same 120 120"],
-        "old values are multiplied by 4: per second, or sample, of the new recording\n"),
+        "old values are multiplied by 4: they are then per second, or sample, of the new recording\n"),
         "by value: folded")
     check_kish((400, 120), (900, 120), True)
     check_kish((40, 12), (60, 20), False)
@@ -251,9 +251,9 @@ def check_refused():
     refused("the duration of the newer recording is unknown", "--diff-by", "value")
     made(OLD, cpu(5, "n:f"), frequency_hz="3")
     refused("the sampling frequency of the newer recording is unknown", "--diff-by", "value")
-    refused("table, tree, json, markdown and folded", "--format", "pprof", "-o", os.path.join(WORK.name, "x"))
-    refused("table, tree, json, markdown and folded", "--histogram")
-    refused("no samples to --sort by", "--sort", "samples")
+    refused("table, tree, json, markdown or folded", "--format", "pprof", "-o", os.path.join(WORK.name, "x"))
+    refused("table, tree, json, markdown or folded", "--histogram")
+    refused("--diff cannot be sorted by samples", "--sort", "samples")
     refused("share or value", "--diff-by", "x")
     result = subprocess.run([OUTPUT + "/braid", "report", "--diff-by", "share", NEW],
                             capture_output=True, text=True, check=False)

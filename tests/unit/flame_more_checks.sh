@@ -139,7 +139,7 @@ check code html all 'fn=inner&tab=source' << 'END'
 	await t.redrawn(() => t.key('1'));
 	await t.click('main');
 	await t.redrawn(() => t.key('4'));
-	t.ok(t.one('.source').textContent.includes('No machine code: the file has no build id'), 'where there is none, why');
+	t.ok(t.one('.source').textContent.includes('No machine code: the file has no build ID'), 'where there is none, why');
 END
 
 # Two recordings, of samples in functions that main calls: "FUNCTION COUNT ..." each.

@@ -159,7 +159,7 @@ def check_filters():
             (["--by", "colour"], 2, "--by takes state, syscall, process, thread, task, service, trace, span, label:KEY, container, cgroup or age, not 'colour'"),
             (["--idle", "maybe"], 2, "--idle takes hide or show, not 'maybe'"),
             (["--histogram=tea"], 2, "--histogram takes stacks or nothing, not 'tea'"),
-            (["--histogram", "--format", "tree"], 2, "--histogram is a format of its own"),
+            (["--histogram", "--format", "tree"], 2, "--histogram has its own format"),
             (["--not-thread", "a("], 1, r"--not-thread a\( is not a regular expression: ")):
         got, out, err = report(*words)
         tap.equal((got, out), (status, ""), f"{words}: status")
@@ -223,7 +223,7 @@ def check_histogram():
            "of sizes", out)
     status, out, err = report("--event", "fault", "--histogram")
     tap.equal((status, out), (1, ""), "counts have no histogram")
-    tap.matches("occurrences of fault are counted.*other events: off-cpu, alloc", err, "which it says")
+    tap.matches("histogram of fault: its occurrences have no time.*Other events in the recording: off-cpu, alloc", err, "which it says")
 
 
 EXECUTOR = "n:main;python:_bootstrap@/lib/threading.py;python:_worker@/lib/concurrent/futures/thread.py"
@@ -532,9 +532,9 @@ def check_frames():
             (["--sort", "size"], "--sort takes script, self, total, name or samples, not 'size'"),
             (["--group", "state"], "--group takes function, file, library, kind, process or "
                                    "thread, not 'state'"),
-            (["--sort", "self", "--format", "tree"], "--sort and --group are of tables"),
-            (["--inverted"], "--inverted is of trees"),
-            (["--histogram", "--frames", "all"], "--histogram is of occurrences"),
+            (["--sort", "self", "--format", "tree"], "--sort and --group require --format table"),
+            (["--inverted"], "--inverted requires --format tree"),
+            (["--histogram", "--frames", "all"], "--histogram shows occurrences"),
             (["--rows", "0"], r"--rows \(or all\) takes a number from 1")):
         status, out, err = report(*words)
         tap.equal((status, out), (2, ""), f"{words}: status")
