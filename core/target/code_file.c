@@ -34,7 +34,7 @@ static int open_found(int code, struct target_file *found, const char *path, uin
 				"wrote it. If the clock was set forward since, touch the file",
 				path);
 	else if (found->may_hang && found->size > CODE_FILE_COPY_MAX)
-		code = err__set(err, -EFBIG, "file too large to look at: %s", path);
+		code = err__set(err, -EFBIG, "file too large to read in full: %s", path);
 	if (!code) {
 		fd = fd_limit__hold(target_file__open(found));
 		code = fd < 0 ? err__set(err, fd, "cannot read %s: %s", path, strerror(-fd)) : 0;
