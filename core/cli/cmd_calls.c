@@ -26,25 +26,26 @@ enum { OPT_FORMAT = 0x100, OPT_ROWS, OPT_LINES, OPT_ANNOTATE, OPT_MAX_OVERHEAD, 
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID[,PID...]", 0, "Count the calls of these running processes", 0 },
 	CLI_NO_CHILDREN_OPTION,
-	{ "duration", 'd', "SECONDS", 0, "Stop after so long (default: at the end or Ctrl-C)", 0 },
+	{ "duration", 'd', "SECONDS", 0,
+	  "Stop after SECONDS (default: when the target exits or on Ctrl-C)", 0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0, "Only these runtimes (default: all that are found)",
 	  1 },
 	{ "max-overhead", OPT_MAX_OVERHEAD, "PCT", 0,
-	  "What probes may cost, in percent of all CPUs' time, 0.1 to 100, or none (default 5 with "
-	  "-p, none with a command): when they cost more, counting ends",
+	  "Limit the cost of probes to PCT percent of all CPUs' time, 0.1 to 100, or "
+	  "none (default 5 with -p, none with a command): above it, counting ends",
 	  1 },
 	{ "format", OPT_FORMAT, "FORMAT", 0,
-	  "table (default): calls, time in each function itself and in all; tree: the same by what "
-	  "called what; chrome: JSON for Perfetto, a slice for all calls of a path; others as of "
-	  "braid report: stacks weighted by time",
+	  "table (default): calls, self time and total time of each function; tree: "
+	  "the same by caller; chrome: JSON for Perfetto, one slice for all calls of "
+	  "a path; others as in braid report: stacks weighted by time",
 	  2 },
 	{ "rows", OPT_ROWS, "N", 0, "At most N rows of a table or tree (default: all)", 2 },
-	{ "lines", OPT_LINES, NULL, 0, "Show the line that a function begins at", 2 },
+	{ "lines", OPT_LINES, NULL, 0, "Show the first line of each function", 2 },
 	{ "annotate", OPT_ANNOTATE, NULL, 0, "Append the kind to each name: _[py], ...", 2 },
 	{ "output", 'o', "FILE", 0, "Write to FILE instead of standard output", 2 },
 	{ "force", OPT_FORCE, NULL, 0,
 	  FORCE_HELP "; replace return addresses of the interpreter where its returns cannot be "
-		     "probed, which aborts targets in which an exception meets one",
+		     "probed, which aborts a target if an exception passes through one",
 	  2 },
 	CLI_VERBOSE_OPTION,
 	{}
@@ -160,8 +161,9 @@ static int report(struct calls_cmd *cmd, struct session *session,
 	if (cmd->session.command)
 		cli__print_command_end(summary->command_pid, summary->command_status);
 	if (!cmd->probed)
-		return cli__fail("no calls can be counted here; `braid record` needs no probes, "
-				 "and `braid probes` tells more");
+		return cli__fail(
+			"cannot count calls: no runtime here has working probes. braid record "
+			"needs no probes; braid probes shows the reasons");
 	if (session__calls(session, cmd->lines, &cmd->profile, &err))
 		return cli__fail("%s", err.text);
 	status = cli__write(&place, write_profile, cmd);
@@ -171,8 +173,8 @@ static int report(struct calls_cmd *cmd, struct session *session,
 	}
 	cli__print_losses(summary->counters);
 	cli__print_limit(&summary->limit,
-			 ": counts and times are those until then; to count for longer, "
-			 "--max-overhead PCT or none");
+			 ". Counts and times end there; to count for longer, give --max-overhead "
+			 "PCT or none");
 	profile__free(cmd->profile);
 	return status;
 }
@@ -211,12 +213,11 @@ int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes)
 		.doc = "Count and time every call of interpreted functions, by probes at their "
 		       "entries and returns. Unlike `record` this costs the process a microsecond "
 		       "or two per call. Needs root, or CAP_BPF, CAP_PERFMON and "
-		       "CAP_SYS_ADMIN.\v"
-		       "Examples:\n"
+		       "CAP_SYS_ADMIN.\vExamples:\n"
 		       "  braid calls -p 4711 -d 10 --rows 20\n"
 		       "  braid calls --format tree -- python3.9 app.py --option\n"
 		       "  braid calls --format folded -o app.folded -p 4711 -d 5\n"
-		       "Whether a process has such probes: braid probes -p PID",
+		       "braid probes -p PID shows whether a process has such probes.",
 	};
 	struct calls_cmd cmd = { .session = { .runtimes = runtimes,
 					      .enabled = UINT32_MAX,

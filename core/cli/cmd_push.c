@@ -32,34 +32,39 @@ enum {
 
 static const struct argp_option options[] = {
 	{ "to", OPT_TO, "URL", 0,
-	  "Where to: FORMAT://HOST[:PORT][/PATH], or FORMAT+https://...; FORMAT is clickhouse (the "
-	  "path names the database), pyroscope or otlp",
+	  "The server: FORMAT://HOST[:PORT][/PATH], or FORMAT+https://...; FORMAT is "
+	  "clickhouse (the path names the database), pyroscope or otlp",
 	  0 },
 	{ "watch", OPT_WATCH, NULL, 0,
-	  "Go on with what a rotating recorder leaves in the directory, until Ctrl-C", 0 },
+	  "Continue with each recording that record --rotate finishes in the "
+	  "directory, until Ctrl-C",
+	  0 },
 	{ "service", OPT_SERVICE, "NAME", 0,
-	  "What the recorded programs are (default: each process by its name)", 0 },
-	{ "host", OPT_HOST, "NAME", 0, "Where they ran (default: as recorded)", 0 },
+	  "Name of the service that was recorded (default: the name of each process)", 0 },
+	{ "host", OPT_HOST, "NAME", 0, "Name of the host that was recorded (default: as recorded)",
+	  0 },
 	{ "init", OPT_INIT, NULL, 0,
-	  "ClickHouse: make database and tables, as far as they are missing; then nothing needs to "
-	  "be sent",
+	  "ClickHouse: create the database and the tables that are missing; FILE or "
+	  "DIR is then optional",
 	  1 },
 	{ "cluster", OPT_CLUSTER, "NAME", 0,
-	  "With --init: tables for this cluster of the server's configuration; on each of its "
-	  "servers",
+	  "With --init: create tables for this cluster of the server's "
+	  "configuration; to be run for each of its servers",
 	  1 },
-	{ "days", OPT_DAYS, "N|all", 0,
-	  "With --init: for how many days samples are kept (default 30)", 1 },
+	{ "days", OPT_DAYS, "N|all", 0, "With --init: delete samples after N days (default 30)",
+	  1 },
 	{ "state", OPT_STATE, "FILE", 0,
-	  "What was acknowledged is noted there (default: a hidden file beside the recordings)",
+	  "File with the numbers of the samples that the server acknowledged "
+	  "(default: a hidden file beside the recordings)",
 	  2 },
 	{ "batch", OPT_BATCH, "SAMPLES", 0,
-	  "So many in a request at most, a power of two (default 65536)", 2 },
+	  "At most SAMPLES samples in a request, a power of two (default 65536)", 2 },
 	{ "max-wait", OPT_MAX_WAIT, "SECONDS", 0,
-	  "The longest time between two attempts, unless the server asks for more (default 60)",
+	  "Longest time between two attempts, unless the server requires a longer "
+	  "one (default 60)",
 	  2 },
 	{ "give-up", OPT_GIVE_UP, "SECONDS|never", 0,
-	  "End with an error when the server has not answered for so long (default 600, with "
+	  "Fail if the server has not answered for SECONDS (default 600, with "
 	  "--watch never)",
 	  2 },
 	{}
@@ -79,22 +84,22 @@ static void check(struct argp_state *state, struct push_command *command)
 	struct err err = {};
 
 	if (!command->to)
-		cli__misused(state, "--to URL says where to");
+		cli__misused(state, "name the server with --to URL");
 	if (url__parse(command->to, &push->url, &err))
 		cli__misused(state, "--to: %s", err.text);
 	if (!push->source && !command->init)
 		cli__misused(state, "name a recording, or a directory of them");
 	if (command->init && push->url.format != URL_CLICKHOUSE)
-		cli__misused(state, "--init makes tables: it is for clickhouse://");
+		cli__misused(state, "--init creates tables and requires --to clickhouse://...");
 	if (!command->init && (command->layout.cluster || command->days_given))
-		cli__misused(state, "--cluster and --days are about tables: with --init");
+		cli__misused(state, "--cluster and --days require --init");
 	if (command->layout.cluster &&
 	    (!*command->layout.cluster || strpbrk(command->layout.cluster, "'\\\"`;() \t\n")))
 		cli__misused(state, "'%s' is not the name of a cluster", command->layout.cluster);
 	if (command->server.ca_file && !push->url.secure)
-		cli__misused(state, "--ca-file is about TLS: FORMAT+https://");
+		cli__misused(state, "--ca-file requires a URL FORMAT+https://...");
 	if (push->watch && !push->source)
-		cli__misused(state, "--watch takes a directory");
+		cli__misused(state, "--watch requires a directory");
 	if (!command->give_up_given)
 		push->give_up_s = push->watch ? 0 : GIVE_UP_DEFAULT_S;
 }
@@ -203,7 +208,7 @@ static void on_idle(void *ctx)
 {
 	const struct push_command *command = ctx;
 
-	escape__line(stderr, "nothing in %s yet: waiting", command->push.source);
+	escape__line(stderr, "no finished recording in %s yet: waiting", command->push.source);
 }
 
 /* ---- execution ---- */
@@ -233,10 +238,12 @@ static int create(struct push_command *command)
 	escape__line(stdout, "the tables of braid are in %s", clickhouse.what);
 	if (created.no_ttl)
 		fprintf(stderr,
-			"this server is too old to remove old samples by itself: "
+			"this server is too old to remove old samples by itself. Remove them with "
 			"ALTER TABLE braid_samples DROP PARTITION (docs/reference/push.md)\n");
 	if (created.incomplete)
-		fprintf(stderr, "other servers of the cluster have none yet: --init there, too\n");
+		fprintf(stderr,
+			"other servers of the cluster have no tables yet. Run --init for each of "
+			"them, too\n");
 	return EXIT_OK;
 }
 
@@ -249,9 +256,9 @@ static int push_all(struct push_command *command)
 	if (code)
 		return cli__fail("%s", err.text);
 	if (result.stopped)
-		fprintf(stderr, "stopped; what was acknowledged is noted\n");
+		fprintf(stderr, "stopped; samples that were acknowledged are not sent again\n");
 	else if (!result.recordings && !result.refused && !result.removed)
-		escape__line(stderr, "nothing in %s that was not sent there before",
+		escape__line(stderr, "nothing new in %s: all samples were sent there before",
 			     command->push.source);
 	return result.refused || result.removed ? EXIT_FAILED : EXIT_OK;
 }
@@ -264,9 +271,8 @@ int cmd_push(int argc, char **argv, const struct runtime *const *runtimes)
 		.parser = parse,
 		.args_doc = "[FILE|DIR]",
 		.doc = "Send finished recordings to a server: a file, or all NAME.db of a "
-		       "directory. It "
-		       "needs no privilege. What was acknowledged is not sent again.\v"
-		       "Examples:\n"
+		       "directory. It needs no privileges. Samples that were acknowledged are not "
+		       "sent again.\vExamples:\n"
 		       "  braid push --to clickhouse://localhost/braid --init\n"
 		       "  braid push app.db --to clickhouse://localhost/braid --service web\n"
 		       "  braid push /var/lib/braid --watch --token-file token --to "

@@ -29,31 +29,32 @@
 enum { OPT_FRAMES = 0x100, OPT_SORT, OPT_BY, OPT_WINDOW, OPT_ONCE };
 
 static const struct argp_option options[] = {
-	{ "pid", 'p', "PID[,PID...]", 0, "These running processes, and the processes below them",
+	{ "pid", 'p', "PID[,PID...]", 0, "Show these running processes and their child processes",
 	  0 },
 	CLI_NO_CHILDREN_OPTION,
 	CLI_SCOPE_OPTIONS,
 	{ "event", 'e', "cpu|wall", 0,
-	  "What to sample: cpu (default), or wall, the whole time of threads, also their waiting",
+	  "Event to sample: cpu (default), or wall (all time of threads, with their "
+	  "waits)",
 	  0 },
 	{ "frequency", 'F', "HZ", 0, "Samples per second and CPU, 1 to 10000 (default 99)", 0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0, "Only these runtimes (default: all that are found)",
 	  0 },
 	{ "frames", OPT_FRAMES, "WHICH", 0,
-	  "script: only frames of runtimes, with the time of the native code that they call; "
-	  "collapsed (default): one frame of each run of native frames of one library; all",
+	  "script: only frames of runtimes, with the time of the native code that "
+	  "they call; collapsed (default): one frame for each run of native frames "
+	  "of one library; all",
 	  1 },
 	{ "sort", OPT_SORT, "COLUMN", 0,
 	  "script (default: own time with the native code that it calls), self, total or name", 1 },
 	{ "by", OPT_BY, "WHAT", 0, "Rows of functions (default) or of threads: function, thread",
 	  1 },
-	{ "rows", 'n', "ROWS", 0, "At most so many rows (default: all there is room for)", 1 },
-	{ "interval", 'i', "SECONDS", 0, "Look again after so long, 0.1 to 3600 (default 1)", 2 },
-	{ "window", OPT_WINDOW, "SECONDS", 0,
-	  "Show the last seconds, so many of them, up to 3600 (default 10)", 2 },
+	{ "rows", 'n', "ROWS", 0, "At most ROWS rows (default: as many as fit)", 1 },
+	{ "interval", 'i', "SECONDS", 0, "Time between two updates, 0.1 to 3600 (default 1)", 2 },
+	{ "window", OPT_WINDOW, "SECONDS", 0, "Show the last SECONDS, up to 3600 (default 10)", 2 },
 	{ "once", OPT_ONCE, NULL, 0,
-	  "Write one table, of one interval, as plain text; also where standard output is no "
-	  "terminal",
+	  "Write one table of one interval as plain text; the default if standard "
+	  "output is not a terminal",
 	  2 },
 	{}
 };
@@ -95,8 +96,8 @@ static void parse_event(struct argp_state *state, struct session_opts *opts, con
 static void check(struct argp_state *state, struct top *top)
 {
 	if (top->once && top->window_s > 0)
-		cli__misused(state, "--once shows one interval (-i), which --window does not "
-				    "change: leave one of the two");
+		cli__misused(state,
+			     "--once shows one interval (-i) and cannot be used with --window");
 	if (top->window_s > 0 && top->window_s < top->interval_s)
 		cli__misused(state, "--window (%g s) is shorter than the interval (-i, %g s)",
 			     top->window_s, top->interval_s);
@@ -415,8 +416,7 @@ int cmd_top(int argc, char **argv, const struct runtime *const *runtimes)
 	if (!top.once && !isatty(STDOUT_FILENO)) {
 		top.once = true;
 		fprintf(stderr,
-			"standard output is no terminal: one table, of %g s, as with "
-			"--once\n",
+			"standard output is not a terminal: one table of %g s, as with --once\n",
 			top.interval_s);
 	}
 	status = run(&top);

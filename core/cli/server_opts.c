@@ -10,10 +10,12 @@ enum { OPT_CA_FILE = 0x500, OPT_TOKEN_FILE, OPT_TIMEOUT };
 
 static const struct argp_option options[] = {
 	{ "ca-file", OPT_CA_FILE, "FILE", 0,
-	  "Trust the certificates in FILE, and not those of the system", 3 },
+	  "Trust the certificates in FILE instead of those of the system", 3 },
 	{ "token-file", OPT_TOKEN_FILE, "FILE", 0,
-	  "Who we are, in a file's one line: user:password, or a bearer's token", 3 },
-	{ "timeout", OPT_TIMEOUT, "SECONDS", 0, "For how long a request may take (default 60)", 3 },
+	  "Credentials for the server: a file with one line, user:password or a "
+	  "bearer token",
+	  3 },
+	{ "timeout", OPT_TIMEOUT, "SECONDS", 0, "Time limit of a request (default 60)", 3 },
 	{}
 };
 
@@ -45,5 +47,5 @@ const struct argp server_argp = { .options = options, .parser = parse };
 void server__on_wait(void *ctx, const char *why, double wait_s)
 {
 	(void)ctx;
-	escape__line(stderr, "%s; once more in %.3g s", why, wait_s);
+	escape__line(stderr, "%s; next attempt in %.3g s", why, wait_s);
 }

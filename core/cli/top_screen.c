@@ -47,10 +47,10 @@ int screen__check(struct err *err)
 	if (setupterm(NULL, STDOUT_FILENO, &status) == OK && tigetstr("cup") &&
 	    tigetstr("cup") != (char *)-1)
 		return 0;
-	return err__set(
-		err, -EINVAL,
-		"the terminal '%s' cannot show it: set TERM to what yours is, or use --once",
-		term ? term : "");
+	return err__set(err, -EINVAL,
+			"cannot draw on a terminal of the type '%s'. Set TERM to the type of "
+			"yours, or use --once",
+			term ? term : "");
 }
 
 static void close_streams(void)
@@ -135,12 +135,13 @@ int screen__open(struct err *err)
 	screen.out = screen.fd < 0 ? NULL : fdopen(screen.fd, "w");
 	if (!screen.in || !screen.out || tcgetattr(screen.fd, &screen.settings)) {
 		screen__close();
-		return err__set(err, -ENOTTY, "there is no terminal to show it on: use --once");
+		return err__set(err, -ENOTTY, "cannot open %s: there is no terminal. Use --once",
+				TERMINAL);
 	}
 	screen.curses = newterm(NULL, screen.out, screen.in);
 	if (!screen.curses) {
 		screen__close();
-		return err__set(err, -EINVAL, "the terminal cannot show it: use --once");
+		return err__set(err, -EINVAL, "cannot draw on this terminal. Use --once");
 	}
 	screen.opened = true;
 	note_restore();

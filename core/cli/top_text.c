@@ -24,7 +24,7 @@ static const char *const help[] = {
 	"  1 2 3 4                      sort by script, self, total, name",
 	"  /                            search names: a text or a regular expression",
 	"  Esc                          end the search",
-	"  p or space                   pause, go on",
+	"  p or space                   pause, continue",
 	"  ? or h                       this help",
 	"  q                            quit",
 	"",
@@ -33,7 +33,7 @@ static const char *const help[] = {
 	"  Self     its own time",
 	"  Total    with all that it calls",
 	"",
-	"  Any key goes back.",
+	"  Any key returns to the table.",
 };
 
 const char *top__help(size_t line)
@@ -225,7 +225,7 @@ void top__empty(const struct top *top, char buf[TOP_TEXT_BYTES])
 	if (!top->profile)
 		snprintf(buf, TOP_TEXT_BYTES, "(the first samples come in a moment)");
 	else if (*top->search && top->n_all)
-		snprintf(buf, TOP_TEXT_BYTES, "(no name fits the search)");
+		snprintf(buf, TOP_TEXT_BYTES, "(no name matches the search)");
 	else if (top->opts.n_pids)
 		snprintf(buf, TOP_TEXT_BYTES,
 			 "(no samples: nothing ran; braid dump -p %u shows where threads wait)",
@@ -239,7 +239,8 @@ void top__message(const struct top *top, char buf[TOP_TEXT_BYTES])
 	if (top->mode == TOP_SEARCH)
 		snprintf(buf, TOP_TEXT_BYTES, "search: %s_", top->search);
 	else if (top->ended)
-		snprintf(buf, TOP_TEXT_BYTES, "the target has ended; this is its last. q quits");
+		snprintf(buf, TOP_TEXT_BYTES,
+			 "the target has ended; these are its last samples. q quits");
 	else if (*top->note)
 		snprintf(buf, TOP_TEXT_BYTES, "%s", top->note);
 	else

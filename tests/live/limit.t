@@ -92,8 +92,8 @@ def check_record():
 
 
 def check_ends(name, err):
-    gate.matches(rf"(?m)^probes were detached after [\d.]+ s: {WHY}: counts and times are those until "
-                 r"then; to count for longer, --max-overhead PCT or none$", err,
+    gate.matches(rf"(?m)^probes were detached after [\d.]+ s: {WHY}\. Counts and times end "
+                 r"there; to count for longer, give --max-overhead PCT or none$", err,
                  f"{name}: says when, why, and what to do")
 
 

@@ -106,8 +106,8 @@ def check_used():
         name = " ".join(args[:3])
         if args[0] == "calls":
             gate.equal((status, rest.splitlines()[-1]),
-                       (1, "braid: no calls can be counted here; `braid record` needs no probes, and "
-                           "`braid probes` tells more"), "calls: is refused, and ends")
+                       (1, "braid: cannot count calls: no runtime here has working probes. braid record needs no "
+                           "probes; braid probes shows the reasons"), "calls: is refused, and ends")
             continue
         gate.equal(status, 0, f"{name}: status")
         sources = gate.Recording(args[-1]).sql("SELECT source FROM source ORDER BY rowid")

@@ -70,7 +70,7 @@ def check_once_python(target):
 
 def check_once_native(target, tids):
     result, header, _, rows = table("-p", target.pid, "--frames", "all")
-    gate.equal(result.err, "standard output is no terminal: one table, of 0.3 s, as with --once\n",
+    gate.equal(result.err, "standard output is not a terminal: one table of 0.3 s, as with --once\n",
                "native: a pipe is told")
     gate.ok("; " not in header[1], "native: no runtime", header)
     gate.equal(rows[0][-2:], ["native", "in_spin"], "native: in_spin is first")
@@ -206,7 +206,7 @@ def check_keys(terminal, target):
     text = terminal.wait(r"search: \^OU \(1 of 3\)$", r"^search: \^OU_$", has("outer"))
     gate.equal(functions(text), ["outer"], "/: a regular expression")
     terminal.keys("(", "Enter")
-    terminal.wait(r"search: \^OU\( \(0 of 3\)$", "^.no name fits the search.$")
+    terminal.wait(r"search: \^OU\( \(0 of 3\)$", "^.no name matches the search.$")
     terminal.keys("Escape")
     text = terminal.wait("frames: script$", has("busy", "outer"), has("<module>"))
     gate.equal(len(functions(text)), 3, "Escape: all again")
@@ -318,7 +318,7 @@ def check_signals(terminal, braid, target):
 
 def check_dumb(terminal, braid, target):
     terminal.run(f"clear; TERM=dumb {braid} top -p {target.pid}; echo dumb: status $?")
-    gate.matches(r"(?m)^braid: the terminal 'dumb' cannot show it: .*--once\ndumb: status 1$",
+    gate.matches(r"(?m)^braid: cannot draw on a terminal of the type 'dumb'. .*--once\ndumb: status 1$",
                  terminal.wait("^dumb: status [0-9]"), "a terminal that cannot is refused")
 
 

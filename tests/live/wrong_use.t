@@ -151,7 +151,7 @@ def check_server():
     result = gate.braid("report", "--timeout", "2", "--from-db", "clickhouse://127.0.0.1:1/braid")
     lines = result.err.splitlines()
     gate.equal(result.status, 1, "no server: status", result)
-    gate.matches("127.0.0.1.*; once more in", lines[0], "no server: says what it waits for")
+    gate.matches("127.0.0.1.*; next attempt in", lines[0], "no server: says what it waits for")
     gate.matches("gave up after", lines[-1], "no server: says at last that it gives up")
 
 

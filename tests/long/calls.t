@@ -298,7 +298,7 @@ def check_native():
     result = lib.braid("calls", "-p", target.pid)
     lib.stop(target)
     lib.equal(result.status, 1, "native program: status", result)
-    lib.matches("^braid: .*no calls can be counted.*`braid record`", result.err,
+    lib.matches("^braid: .*cannot count calls.*braid record", result.err,
                 "native program: what can")
 
 

@@ -258,7 +258,7 @@ def check_dead(java):
     pid = java_pid(workload.pid)
     result = lib.braid("calls", "-r", "jvm", "-p", pid)
     lib.matches(sentence, result.err, f"{name}: why")
-    lib.matches("no calls can be counted here", result.err, f"{name}: what that means")
+    lib.matches("cannot count calls: no runtime here", result.err, f"{name}: what that means")
     lib.equal((result.status, result.out), (1, ""), f"{name}: status", result)
     result = lib.braid("record", "-r", "jvm", "--source", "probes", "-d", "0.2", "-p", pid, "-o",
                        lib.path("dead.db"))

@@ -264,7 +264,7 @@ def count_limited(name, target, begin):
     lib.equal(result.status, 0, f"{name}: status", result.err)
     said = message(result.err)
     lib.ok(said and said[1] > said[2] == LIMIT, f"{name}: the summary", result.err)
-    lib.matches(r"counts and times are those until then; to count for longer, --max-overhead PCT or none$",
+    lib.matches(r"Counts and times end there; to count for longer, give --max-overhead PCT or none$",
                 result.err.rstrip("\n"), f"{name}: and what to do, at the end")
     return edges(file, name), turns, result.err
 

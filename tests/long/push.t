@@ -92,7 +92,7 @@ def check_outage():
     process = start(BRAID, "push", path("dir"), "--to", to, "--batch", "4096", "--max-wait", "5",
                     "--timeout", "10", stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     line = process.stderr.readline()
-    matches("once more in", line, "with a shard down, push waits")
+    matches("next attempt in", line, "with a shard down, push waits")
     time.sleep(DOWN_S)
     equal(process.poll(), None, "... as long as it takes")
     shards[1].begin()

@@ -51,7 +51,7 @@ def braid(*words, **options):
 
 
 def nothing_new(source):
-    return Result(0, "", f"nothing in {source} that was not sent there before\n")
+    return Result(0, "", f"nothing new in {source}: all samples were sent there before\n")
 
 
 def push(*words, wait="0.02", **options):
@@ -163,10 +163,10 @@ def check_again():
           "is sent until it is taken", result)
     equal(len({body for _, _, body in server.requests}), 1, "... always the same")
     lines = result.err.splitlines()
-    matches(r"answers 429: not so fast; once more in 1 s$", lines[0], "as long as Retry-After says")
-    matches(r"answers 503; once more in 0 s$", lines[1], "which may be a date")
+    matches(r"answers 429: not so fast; next attempt in 1 s$", lines[0], "as long as Retry-After says")
+    matches(r"answers 503; next attempt in 0 s$", lines[1], "which may be a date")
     for line, why in zip(lines[2:], ("answers 500", "answers 502", "answers 408", "", "")):
-        matches(why + r".*; once more in 0\.0\d+ s$", line, "backoff: " + (why or "no answer"))
+        matches(why + r".*; next attempt in 0\.0\d+ s$", line, "backoff: " + (why or "no answer"))
     forget()
     server.plan = [(429, {"Retry-After": email.utils.formatdate(time.time() + 9000, usegmt=True)}, b"")]
     result = push(FILE, "--to", f"otlp://{server.at}", "--give-up", "2")
@@ -234,7 +234,7 @@ def check_gone():
     process.stderr.readline()
     process.send_signal(signal.SIGINT)
     equal((process.wait(timeout=20), process.stderr.read()),
-          (0, "stopped; what was acknowledged is noted\n"), "Ctrl-C ends the waiting")
+          (0, "stopped; samples that were acknowledged are not sent again\n"), "Ctrl-C ends the waiting")
     forget()
 
 
@@ -357,7 +357,7 @@ def check_watch():
     process = subprocess.Popen(
         [OUTPUT + "/braid", "push", path("watched"), "--watch", "--max-wait", "0.05", "--to",
          f"otlp://{server.at}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    matches("nothing in .* yet: waiting", process.stderr.readline(), "watch: an empty directory")
+    matches("no finished recording in .* yet: waiting", process.stderr.readline(), "watch: an empty directory")
     os.rename(made("one.tmp"), path("watched/1.db"))
     equal(process.stdout.readline(), "1.db: 61 samples sent\n", "watch: one that is new")
     server.always = 503
