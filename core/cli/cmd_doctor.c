@@ -17,9 +17,9 @@ static void print_recognized(const struct runtime *runtime)
 int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes)
 {
 	static const struct argp argp = {
-		.doc = "Tell what this machine can and cannot do for braid, and the remedy. Exits "
-		       "with 1 if recording is not possible.\v"
-		       "Example:\n  sudo braid doctor",
+		.doc = "Check what braid can do on this machine, and show a remedy for each "
+		       "limit. Exits with 1 if recording is not possible.\vExample:\n"
+		       "  sudo braid doctor",
 	};
 	char detail[600];
 	int i, code, status = EXIT_OK;

@@ -14,9 +14,7 @@ struct events_opts {
 
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID[,PID...]", 0,
-	  "The probes that these processes were built with (USDT), instead of what the machine "
-	  "has",
-	  0 },
+	  "List the USDT probes of these processes instead of the machine's events", 0 },
 	{}
 };
 
@@ -51,10 +49,12 @@ static int read_catalogue(const struct events_opts *opts, struct catalogue *ret,
 static int refuse(const struct events_opts *opts, struct nearest *nearest)
 {
 	if (!opts->pattern)
-		return cli__fail("no probes were built into what these processes have mapped");
+		return cli__fail(
+			"the files that these processes have mapped contain no USDT probes");
 	if (!nearest->n)
-		return cli__fail("there is no event '%s' here; without a pattern all are listed",
-				 opts->pattern);
+		return cli__fail(
+			"there is no event '%s' here. Without a pattern, braid events lists all",
+			opts->pattern);
 	return cli__fail("there is no event '%s' here: did you mean %s?", opts->pattern,
 			 nearest__text(nearest));
 }
@@ -63,13 +63,13 @@ static int refuse(const struct events_opts *opts, struct nearest *nearest)
 static void print_missing(const struct catalogue *catalogue)
 {
 	if (catalogue->no_pmu)
-		fputs("not here: cycles, cache-misses and what else CPUs count, as this machine "
-		      "has no counters of the CPU's (PMU), as many virtual machines do not; cpu "
-		      "goes by the clock\n",
+		fputs("unavailable: cycles, cache-misses and other hardware events, because this "
+		      "machine has no CPU counters (PMU), like many virtual machines; the event "
+		      "cpu is sampled by time\n",
 		      stderr);
 	if (catalogue->no_kprobes)
-		fputs("not here: kprobe, kretprobe and fentry, as this kernel has no kprobes; "
-		      "tracepoints and syscall do without\n",
+		fputs("unavailable: kprobe, kretprobe and fentry, because this kernel has no "
+		      "kprobes; tracepoints and syscall do not need them\n",
 		      stderr);
 }
 
@@ -79,12 +79,11 @@ int cmd_events(int argc, char **argv, const struct runtime *const *runtimes)
 		.options = options,
 		.parser = parse,
 		.args_doc = "[PATTERN]",
-		.doc = "List the events that this machine has, one line each: the name that "
-		       "record -e takes, the unit of its values, and what it is; of tracepoints "
-		       "the arguments, which filters compare. With PATTERN, those whose names hold "
-		       "it, or are as it says if there is a *, ? or [ in it. Exits with 1 if there "
-		       "are none.\v"
-		       "Examples:\n"
+		.doc = "List the events that this machine has, one line each: the name for record "
+		       "-e, the unit of its values, and a description (for tracepoints, the "
+		       "arguments that filters compare). With PATTERN, list the events whose "
+		       "names contain it, or match it if it has a *, ? or [. Exits with 1 if "
+		       "there are none.\vExamples:\n"
 		       "  braid events\n"
 		       "  braid events fault\n"
 		       "  braid events 'tracepoint:sched:*'\n"

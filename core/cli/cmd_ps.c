@@ -251,19 +251,20 @@ static int print_table(const struct ps_opts *opts, const struct table *table)
 		}
 	}
 	if (!opts->pattern && native)
-		fprintf(stderr, "%zu native programs are not listed: braid ps -a\n", native);
+		fprintf(stderr, "%zu native programs are not listed. braid ps -a lists them\n",
+			native);
 	if (table->unreadable)
 		fprintf(stderr,
-			"%zu processes are marked '?': their mappings or files are unreadable, "
-			"which root or CAP_SYS_PTRACE may change\n",
+			"%zu processes are marked '?': their mappings or files are unreadable. Run "
+			"as root, or with CAP_SYS_PTRACE\n",
 			table->unreadable);
 	if (n)
 		return EXIT_OK;
 	if (opts->pattern)
 		return cli__fail("no process matches '%s'. Without a pattern braid ps lists all",
 				 opts->pattern);
-	return cli__fail("no process with a runtime that braid knows. braid ps -a also lists "
-			 "native programs");
+	return cli__fail("found no process with a runtime that braid supports. braid ps -a also "
+			 "lists native programs");
 }
 
 int cmd_ps(int argc, char **argv, const struct runtime *const *runtimes)
@@ -273,10 +274,9 @@ int cmd_ps(int argc, char **argv, const struct runtime *const *runtimes)
 		.parser = parse,
 		.args_doc = "[PATTERN]",
 		.doc = "List running processes that braid can profile: PID, CPU use during half a "
-		       "second, threads, runtime and version, command. PATTERN is part of a "
-		       "command, a name or a runtime, and then native programs are listed as "
-		       "well.\v"
-		       "Examples:\n"
+		       "second, threads, runtime and version, command. With PATTERN, list the "
+		       "processes whose command, name or runtime contains it, also native "
+		       "programs.\vExamples:\n"
 		       "  sudo braid ps\n"
 		       "  sudo braid ps gunicorn\n"
 		       "  sudo braid ps -a",

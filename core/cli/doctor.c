@@ -168,7 +168,7 @@ static int check_lockdown(char *detail, size_t size)
 	forbidden = strstr(line, "[confidentiality]");
 	snprintf(detail, size, "%s",
 		 forbidden ? "confidentiality: BPF programs may not read the kernel's memory"
-		 : strstr(line, "[integrity]") ? "integrity, which lets braid do all"
+		 : strstr(line, "[integrity]") ? "integrity, which does not limit braid"
 					       : "none");
 	return forbidden ? -EPERM : 0;
 }
@@ -217,7 +217,7 @@ static int check_ring_buffer(char *detail, size_t size)
 
 	if (fd < 0) {
 		code = -errno;
-		denied(code, 1U << PRIVILEGE_LOAD, "to make BPF maps", detail, size);
+		denied(code, 1U << PRIVILEGE_LOAD, "to create BPF maps", detail, size);
 	} else {
 		snprintf(detail, size, "available");
 		close(fd);
@@ -338,8 +338,7 @@ static int check_cache(char *detail, size_t size)
 	return ret;
 }
 
-#define WITH_CAPABILITY \
-	"run as root (sudo), or with this capability, too (docs/reference/privileges.md)"
+#define WITH_CAPABILITY "run as root (sudo), or add this capability (docs/reference/privileges.md)"
 
 const struct doctor_check doctor_checks[] = {
 	{ "machine", check_machine, "braid runs on x86-64 Linux", true },
@@ -348,7 +347,9 @@ const struct doctor_check doctor_checks[] = {
 	  "setcap cap_bpf,cap_perfmon+ep PATH/TO/braid",
 	  true },
 	{ "lockdown", check_lockdown,
-	  "boot without lockdown=confidentiality; mostly integrity is what is wanted", true },
+	  "boot without lockdown=confidentiality; lockdown=integrity does not limit "
+	  "braid",
+	  true },
 	{ "kernel BTF", check_btf,
 	  "a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 12, Ubuntu 22.04 and later have it)",
 	  true },
@@ -360,7 +361,8 @@ const struct doctor_check doctor_checks[] = {
 	{ "ring buffer", check_ring_buffer, "Linux 5.8 or later, and CAP_BPF", true },
 	{ "BPF loops", check_loop, "Linux 5.17 or later, and the privilege above", true },
 	{ "user registers", check_user_regs, "Linux 5.15 or later, and the privilege above", true },
-	{ "BPF programs", check_load, "see the lines above; else report this text", true },
+	{ "BPF programs", check_load,
+	  "follow the remedies above; if there are none, report this text", true },
 	{ "probes", check_probes, WITH_CAPABILITY, false },
 	{ "BPF statistics", check_statistics, WITH_CAPABILITY, false },
 	{ "other users", check_processes, WITH_CAPABILITY, false },

@@ -177,7 +177,7 @@ def check_one(less, targets):
             f": it lacks {capability}, without which nothing can be recorded"),
                 f"{name}: doctor: privilege", rows["privilege"])
         for row in refused:
-            what = {"perf events": "to sample all CPUs", "ring buffer": "to make BPF maps"}.get(
+            what = {"perf events": "to sample all CPUs", "ring buffer": "to create BPF maps"}.get(
                 row, "to load BPF programs")
             gate.equal(rows[row][:2], ("MISSING", f"not permitted {what}: user {NOBODY} lacks {capability}"
                                        ". Run as root (sudo), or grant the missing capabilities "
@@ -187,7 +187,7 @@ def check_one(less, targets):
         row, capability, without = ROWS[less]
         expected.add(row)
         check_row(name, row, rows[row], "limited", lacks(capability, without or PTRACE),
-                  r"run as root \(sudo\), or with this capability, too")
+                  r"run as root \(sudo\), or add this capability")
     gate.equal(wrong, expected, f"{name}: doctor: nothing else is missing")
     if refused:
         check_refused(name, capability, caps, targets)

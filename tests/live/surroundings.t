@@ -135,7 +135,7 @@ def check_lockdown():
                         "MISSING  lockdown         confidentiality: BPF programs may not read the "
                         "kernel's memory"),
                        ("none [integrity] confidentiality",
-                        "ok       lockdown         integrity, which lets braid do all"),
+                        "ok       lockdown         integrity, which does not limit braid"),
                        ("[none] integrity confidentiality", "ok       lockdown         none")):
         result = shell(f"mount -t tmpfs none /sys/kernel/security && echo '{mode}' >{file} && "
                        '"$0" doctor')
