@@ -166,8 +166,10 @@ int output__flame_html(const struct profile *profile, const struct output_opts *
 	flame__put_title(profile, out);
 	fputs("</title>\n<style>\n", out);
 	flame__put_style(out);
-	fputs("</style>\n<body>\n<noscript>This page needs its script; a flame graph written as "
-	      ".svg shows a picture without.</noscript>\n",
+	fputs("</style>\n"
+	      "<body>\n"
+	      "<noscript>This page requires JavaScript. A flame graph written as .svg "
+	      "shows a picture without it.</noscript>\n",
 	      out);
 	err = put_blocks(&flame, opts, out);
 	fputs("<script>\n", out);

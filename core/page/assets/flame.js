@@ -119,11 +119,11 @@ class FlamePage {
 		const { bar, model } = this;
 		const tools = add(bar.menu, 'span', { class: 'tools' });
 		this.events.addChoice(bar.row);
-		addButton(tools, { class: 'save-svg', title: 'The graph as it is shown' }, 'SVG',
+		addButton(tools, { class: 'save-svg', title: 'Save the graph as shown' }, 'SVG',
 			() => download(svgOf(model, this.graph), 'braid.svg', 'image/svg+xml'));
-		addButton(tools, { class: 'save-folded', title: 'The stacks as they are shown, a line each' }, 'Folded',
+		addButton(tools, { class: 'save-folded', title: 'Save the stacks as shown, one line each' }, 'Folded',
 			() => download(foldedOf(model), 'braid.folded', 'text/plain'));
-		addButton(tools, { class: 'save-pprof', title: 'The stacks as they are shown, for go tool pprof' }, 'pprof',
+		addButton(tools, { class: 'save-pprof', title: 'Save the stacks as shown, for go tool pprof' }, 'pprof',
 			() => download(new FlamePprof(model).bytes(), 'braid.pb', 'application/octet-stream'));
 		addButton(tools, { class: 'theme', title: 't' }, 'Light/dark', () => this.theme.toggle());
 		addButton(bar.bar, { class: 'keys', title: 'Help, notes and losses' }, '?', () => this.help.toggle());

@@ -4,7 +4,7 @@
 'use strict';
 
 const MODES = {
-	script: 'Only the frames of scripts, with the time of the native code that they call',
+	script: 'Only script frames, with the time of the native code that they call',
 	collapsed: 'Each run of native frames of a library is one thin block; click opens it',
 	all: 'All frames',
 };
@@ -36,10 +36,10 @@ class FlameBar {
 		this.reset = addButton(this.row, { class: 'reset', title: 'Esc' }, 'Reset zoom',
 			() => model.set({ zoom: 0 }));
 		this.addModes();
-		this.addSwitch(this.row, { class: 'invert', title: 'v: callers of the functions that time was spent in' },
+		this.addSwitch(this.row, { class: 'invert', title: 'v: show the callers of the functions in which time was spent' },
 			'Inverted', () => state.inverted, () => model.set({ inverted: !state.inverted }));
 		if (model.data.frames.some(frame => frame.line))
-			this.addSwitch(this.row, { class: 'lines', title: 'A frame for each line of a function' }, 'Lines',
+			this.addSwitch(this.row, { class: 'lines', title: 'Show a frame for each line of a function' }, 'Lines',
 				() => state.lines, () => model.set({ lines: !state.lines }));
 		this.addSwitch(this.row, { class: 'flip', title: 'i: root at the top' }, 'Icicle',
 			() => state.icicle, () => model.set({ icicle: !state.icicle }));
@@ -132,7 +132,7 @@ class FlameBar {
 		if (!model.data.mixes)
 			return;
 		this.parts = add(this.key, 'span', { class: 'parts' });
-		this.heat = this.addSwitch(this.key, { class: 'heat', title: 'Colours tell running from waiting, or kinds of code' },
+		this.heat = this.addSwitch(this.key, { class: 'heat', title: 'Colour by state (running or waiting) instead of by kind of code' },
 			'By state', () => model.state.heat, () => model.set({ heat: !model.state.heat }));
 	}
 

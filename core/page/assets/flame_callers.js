@@ -10,7 +10,7 @@ class FlameSandwich {
 		this.box = add(parent, 'div', { class: 'tab callers' });
 		this.title = add(this.box, 'p', { class: 'title' });
 		this.graphs = [true, false].map(up => new FlameGraph(this.box, colours, {
-			label: up ? 'What it was called by' : 'What it called',
+			label: up ? 'Callers' : 'Callees',
 			sheet: () => this.sheets[up ? 0 : 1],
 			zoom: () => 0,
 			down: () => !up,
@@ -45,7 +45,7 @@ class FlameSandwich {
 		const nodes = outermostOf(tree, frame => fn >= 0 && (data.frames[frame] || {}).fn === fn);
 		if (!nodes.length) {
 			this.title.textContent = fn < 0 ? 'Choose a function: a click in the flame graph or table.'
-				: `${data.functions[fn].label} is not shown: other frames, or a change of stacks, hide it.`;
+				: `${data.functions[fn].label} is hidden by the choice of frames or by a change of stacks.`;
 		}
 		for (const graph of this.graphs)
 			graph.box.hidden = !nodes.length;
@@ -60,7 +60,7 @@ class FlameSandwich {
 			new FlameSheet(model, part.tree, part.run, full.trunk));
 		const whole = this.sheets[1].tree.total[0];
 		this.title.textContent = `${data.functions[fn].label}: ${data.weight(whole)}, ` +
-			`${data.percent(whole, tree.total[0])} of total; above it what it was called by, below what it called`;
+			`${data.percent(whole, tree.total[0])} of total; callers above, callees below`;
 		for (const graph of this.graphs)
 			graph.measure();
 		// the callers stand on the function, and leave its callees half of the room

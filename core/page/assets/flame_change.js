@@ -6,14 +6,14 @@
 'use strict';
 
 const CHANGES = {
-	focus: { of: 'name', text: 'focus', button: 'Focus', title: 'f: only stacks with it, from it on' },
+	focus: { of: 'name', text: 'focus', button: 'Focus', title: 'f: show only stacks with this function, from it on' },
 	merge: { of: 'name', text: 'merged', button: 'Merge into caller',
-		title: 'm: give its time to what calls it' },
-	drop: { of: 'name', text: 'dropped', button: 'Drop', title: 'd: leave out stacks with it' },
+		title: 'm: add its time to its callers' },
+	drop: { of: 'name', text: 'dropped', button: 'Drop', title: 'd: leave out stacks with this function' },
 	recursion: { of: 'name', text: 'recursion collapsed', button: 'Collapse recursion',
-		title: 'r: calls of it below itself become one' },
+		title: 'r: join calls of this function below itself' },
 	library: { of: 'library', text: 'library collapsed', button: 'Collapse library',
-		title: 'l: only the outermost of calls within its library, or file' },
+		title: 'l: show only the outermost call within its library, or file' },
 };
 
 const libraryOf = frame => frame.library || frame.file;

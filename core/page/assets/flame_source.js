@@ -88,13 +88,13 @@ class FlameSource {
 		const native = /^(native|inlined)$/.test(this.model.data.kinds[fn.kind][0]);
 		const more = native ? ' Machine code: braid flame --source, where the file is readable.' : '';
 		if (!fn.file)
-			return this.say(`${fn.label}: its file is not known.${more}`);
+			return this.say(`${fn.label}: its file is unknown.${more}`);
 		if (!lines.size)
-			return this.say(`${fn.file}: no lines of it are in this page, or in what is chosen.`);
+			return this.say(`${fn.file}: this page, or the selected part of it, has no samples in lines of this file.`);
 		add(box, 'h2', {}, fn.file);
 		const text = this.textOf(fn.file);
 		if (text.younger)
-			this.say('This text is younger than the process: what ran may have been another one.');
+			this.say('This file was changed after the process started: the code that ran may differ from this text.');
 		const table = add(box, 'table');
 		const head = add(add(table, 'thead'), 'tr');
 		for (const name of ['Total', 'Self', 'Line'])
