@@ -179,7 +179,8 @@ int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes)
 		.args_doc = "-p PID[,PID...]\n--core FILE",
 		.doc = "Show what each thread of a process does now: one stack of its kernel, "
 		       "native and interpreted frames, what the thread waits for, and which "
-		       "thread holds that.\vExamples:\n"
+		       "thread holds that.\v"
+		       "Examples:\n"
 		       "  braid dump -p 4711\n"
 		       "  braid dump --core core.4711\n"
 		       "  braid dump -p 4711 --json | jq '.processes[].threads[].name'\n",

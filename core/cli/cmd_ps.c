@@ -276,7 +276,8 @@ int cmd_ps(int argc, char **argv, const struct runtime *const *runtimes)
 		.doc = "List running processes that braid can profile: PID, CPU use during half a "
 		       "second, threads, runtime and version, command. With PATTERN, list the "
 		       "processes whose command, name or runtime contains it, also native "
-		       "programs.\vExamples:\n"
+		       "programs.\v"
+		       "Examples:\n"
 		       "  sudo braid ps\n"
 		       "  sudo braid ps gunicorn\n"
 		       "  sudo braid ps -a",

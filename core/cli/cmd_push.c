@@ -272,7 +272,8 @@ int cmd_push(int argc, char **argv, const struct runtime *const *runtimes)
 		.args_doc = "[FILE|DIR]",
 		.doc = "Send finished recordings to a server: a file, or all NAME.db of a "
 		       "directory. It needs no privileges. Samples that were acknowledged are not "
-		       "sent again.\vExamples:\n"
+		       "sent again.\v"
+		       "Examples:\n"
 		       "  braid push --to clickhouse://localhost/braid --init\n"
 		       "  braid push app.db --to clickhouse://localhost/braid --service web\n"
 		       "  braid push /var/lib/braid --watch --token-file token --to "

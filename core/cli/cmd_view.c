@@ -495,7 +495,8 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		.args_doc = "[FILE|DIR]",
 		.doc = "Show a recording as text, or write it for other tools. FILE defaults to "
 		       "braid.db. It needs only this file: no privileges and no running "
-		       "target.\vExamples:\n"
+		       "target.\v"
+		       "Examples:\n"
 		       "  braid report --rows 20 --sort total\n"
 		       "  braid report --frames script --format tree app.db\n"
 		       "  braid report --group library app.db\n"

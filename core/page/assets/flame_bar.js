@@ -132,7 +132,8 @@ class FlameBar {
 		if (!model.data.mixes)
 			return;
 		this.parts = add(this.key, 'span', { class: 'parts' });
-		this.heat = this.addSwitch(this.key, { class: 'heat', title: 'Colour by state (running or waiting) instead of by kind of code' },
+		this.heat = this.addSwitch(this.key,
+			{ class: 'heat', title: 'Colour by state (running or waiting) instead of by kind of code' },
 			'By state', () => model.state.heat, () => model.set({ heat: !model.state.heat }));
 	}
 
