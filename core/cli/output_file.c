@@ -126,7 +126,7 @@ static int look_at(const struct output_place *place, const char *path, const str
 		return THERE_STDOUT;
 	if (S_ISREG(st->st_mode)) {
 		if (lstat(path, &end) || end.st_dev != st->st_dev || end.st_ino != st->st_ino)
-			return refuse(place, -ENOENT, "the file has no name any more", err);
+			return refuse(place, -ENOENT, "the file was deleted", err);
 		return look_at_file(place, path, st, err);
 	}
 	if (S_ISDIR(st->st_mode))
@@ -168,7 +168,9 @@ static int look(const struct output_place *place, struct stat *ret_st, char **re
 	close_fd(&fd);
 	if (code)
 		return refuse(place, code,
-			      code == -ENOENT ? "the link leads nowhere" : strerror(-code), err);
+			      code == -ENOENT ? "the link's target does not exist"
+					      : strerror(-code),
+			      err);
 	return look_at(place, *ret_path, ret_st, err);
 }
 
@@ -181,8 +183,9 @@ static int check_directory(const char *path, struct err *err)
 	if (asprintf(&dir, "%.*s.", slash ? (int)(slash + 1 - path) : 0, path) < 0)
 		return err__set(err, -ENOMEM, "out of memory");
 	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS))
-		ret = err__set(err, -errno, "cannot write %s: no file can be made beside it: %s",
-			       path, strerror(errno));
+		ret = err__set(err, -errno,
+			       "cannot write %s: no file can be created in its directory: %s", path,
+			       strerror(errno));
 	free(dir);
 	return ret;
 }
@@ -276,7 +279,8 @@ static int open_beside(struct output_file *file, const struct stat *old, mode_t 
 	int code = file_beside__create(file->path, &file->beside), fd;
 
 	if (code)
-		return err__set(err, code, "cannot write %s: no file can be made beside it: %s",
+		return err__set(err, code,
+				"cannot write %s: no file can be created in its directory: %s",
 				file->path, strerror(-code));
 	watch_signals(file->beside.name);
 	code = set_mode(file, old, limit);
