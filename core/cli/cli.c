@@ -368,6 +368,7 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 		if (opts->db.text && opts->file_given)
 			cli__misused(state, "either a recording or --from-db, not also '%s'",
 				     opts->file);
+		opts->filter.where = opts->db.tree;
 		if (opts->db.text)
 			opts->file = opts->db.text;
 		break;

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "core/cli/cli.h"
+#include "core/profile/where_match.h"
 #include "core/push/from_db.h"
 #include "core/push/where.h"
 
@@ -16,9 +17,9 @@ static const struct argp_option options[] = {
 	  "clickhouse://HOST[:PORT]/DATABASE, instead of a recording",
 	  3 },
 	{ "where", OPT_WHERE, "EXPRESSION", 0,
-	  "With --from-db: only samples that match: service, host, container, "
-	  "process, thread or event = NAME, or ~ a regular expression; pid or tid = "
-	  "N; time >= 2026-11-24T06:30 or now-1h; with and, or, not and parentheses",
+	  "Only samples that the expression selects: service, host, container, process, thread, "
+	  "event, trace, span or label.KEY (of the request) = NAME, or ~ a regular expression; pid "
+	  "or tid = N; time >= 2026-11-24T06:30 or now-1h; with and, or, not and parentheses",
 	  3 },
 	{}
 };
@@ -31,6 +32,16 @@ void view_db__check_where(struct argp_state *state, const char *text)
 	if (where__parse(text, time(NULL), &where, &err))
 		cli__misused(state, "%s", err.text);
 	where__done(&where);
+}
+
+/* Parses the expression for a recording. */
+static void parse_tree(struct argp_state *state, struct db_opts *opts)
+{
+	struct err err = {};
+
+	if (where_tree__parse(opts->where, time(NULL), &opts->tree, &err) ||
+	    where_match__prepare(opts->tree, &err))
+		cli__misused(state, "%s", err.text);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -51,11 +62,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_WHERE:
 		opts->where = arg;
-		view_db__check_where(state, arg);
 		break;
 	case ARGP_KEY_END:
-		if (opts->where && !opts->text)
-			cli__misused(state, "--where requires --from-db URL");
+		if (opts->where && opts->text)
+			view_db__check_where(state, opts->where);
+		else if (opts->where)
+			parse_tree(state, opts);
 		if (opts->server.is_given && !opts->text)
 			cli__misused(state,
 				     "--ca-file, --token-file and --timeout require --from-db URL");

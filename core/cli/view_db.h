@@ -9,8 +9,9 @@
 
 /* Options of commands that show data of a database instead of a recording. */
 struct db_opts {
-	const char *text;  /* the URL as given; NULL: a recording is shown */
-	const char *where; /* NULL: all */
+	const char *text;	 /* the URL as given; NULL: a recording is shown */
+	const char *where;	 /* NULL: all */
+	struct where_node *tree; /* `where` for a recording; NULL: all; lives until the end */
 	struct url url;
 	struct server_opts server;
 };

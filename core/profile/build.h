@@ -13,6 +13,8 @@
 
 /* Converts a recording to the merged profile of one event. Pure: no files, no state. */
 
+struct where_node; /* core/profile/where_tree.h */
+
 struct profile_filter {
 	bool lines;	     /* separate lines: frames of one function differ by line */
 	bool addresses;	     /* separate addresses of native code */
@@ -32,12 +34,13 @@ struct profile_filter {
 	uint32_t states;	/* only samples in these states: 1 << enum thread_state; 0: all */
 	enum profile_by by;	/* subject of the outermost level */
 	const char *label;	/* key of PROFILE_BY_LABEL; else NULL */
-	uint64_t min_age_ns;	/* outstanding events: only objects of this age or older */
-	bool wakers;		/* show the thread that ended a wait, inside the wait */
-	bool threads;		/* divide values among threads: profile->shares */
-	bool tasks;		/* divide values among threads and their tasks: profile->shares */
-	bool times;		/* also divide values among columns of time: profile->cells */
-	bool instants;		/* as `times`, with columns of 1 ns */
+	const struct where_node *where; /* only samples that this expression selects; NULL: all */
+	uint64_t min_age_ns;		/* outstanding events: only objects of this age or older */
+	bool wakers;			/* show the thread that ended a wait, inside the wait */
+	bool threads;			/* divide values among threads: profile->shares */
+	bool tasks;	/* divide values among threads and their tasks: profile->shares */
+	bool times;	/* also divide values among columns of time: profile->cells */
+	bool instants;	/* as `times`, with columns of 1 ns */
 	bool histogram; /* also make histograms of the samples' values: one of all, and one of each
 			   group */
 	bool histogram_stacks; /* one histogram of each stack instead of each group */

@@ -18,6 +18,8 @@
  *
  * Samples are summed up, so that memory grows with the number of distinct stacks, not with time. */
 
+struct where_node; /* core/profile/where_tree.h */
+
 #define RECORDED_NONE	   UINT32_MAX
 #define RECORDED_DEPTH_MAX 8192 /* nodes of a stack; a deeper stack is corrupt */
 #define RECORDED_LEVEL_MAX 64	/* locations of a frame */
@@ -190,6 +192,7 @@ struct recorded {
 	struct strtab *words;	     /* private: texts of contexts and attributes; NULL: none yet */
 	enum recorded_groups groups; /* must be set before the first sample */
 	recorded_word group_key;     /* the same */
+	const struct where_node *where;	 /* only samples that it selects are added; NULL: all */
 	struct recorded_columns columns; /* must be set before the first sample */
 	struct recorded_times times;	 /* must be set before the first sample */
 	bool keeps_buckets;		 /* must be set before the first sample */

@@ -6,6 +6,7 @@
 #include "core/base/util.h"
 #include "core/profile/recorded.h"
 #include "core/profile/recorded_row.h"
+#include "core/profile/where_match.h"
 
 /* Returns a number that is equal for stacks with equal event, waker, condition, task and group. */
 static int number_measure(struct recorded *recorded, const struct recorded_stack *stack,
@@ -231,6 +232,8 @@ int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sa
 		return 0;
 	if (sample->object < recorded->min_age_ns &&
 	    recorded__is_outstanding(recorded, recorded__find(&recorded->events, sample->event)))
+		return 0;
+	if (recorded->where && !where_match__has(recorded->where, recorded, sample))
 		return 0;
 	if (recorded__stack(recorded, sample, &row))
 		return -ENOMEM;

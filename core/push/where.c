@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/push/where_tree.h"
+#include "core/profile/where_tree.h"
 
 static const char *const signs[WHERE_OPERATORS_N] = {
 	[WHERE_EQUAL] = "=",	   [WHERE_NOT_EQUAL] = "!=", [WHERE_LESS] = "<",
@@ -32,6 +32,12 @@ void where__quote(FILE *out, const char *text)
 static bool has_time(const struct where_node *node)
 {
 	return node && (node->type == WHERE_TIME || has_time(node->left) || has_time(node->right));
+}
+
+static bool has_contexts(const struct where_node *node)
+{
+	return node && (node->field >= WHERE_FIELD_TRACE || has_contexts(node->left) ||
+			has_contexts(node->right));
 }
 
 static void put_term(FILE *out, const struct where_node *node)
@@ -163,6 +169,10 @@ int where__parse(const char *text, int64_t now_s, struct where *ret, struct err 
 	int code = where_tree__parse(text, now_s, &tree, err);
 
 	*ret = (struct where) { .to_s = INT64_MAX };
+	if (!code && has_contexts(tree))
+		code = err__set(err, -EINVAL,
+				"--where: a database has no trace, span and label.KEY: they are in "
+				"recordings");
 	if (!code) {
 		ret->samples =
 			write_condition(tree, tree && is_separate(tree) ? put_times : put_samples);

@@ -8,18 +8,8 @@
 
 #include "core/base/err.h"
 
-/* The expression of --where, converted to ClickHouse's SQL:
- *
- * 	EXPRESSION: TERM, or EXPRESSION and|or EXPRESSION, not EXPRESSION, (EXPRESSION)
- * 	TERM: service|host|container|process|thread|event =|!=|~|!~ TEXT
- * 	      pid|tid =|!= NUMBER
- * 	      time =|!=|<|<=|>|>= TIME
- * 	TEXT: 'any', "any" or a word without blanks, quotes, parentheses and operators
- * 	TIME: YYYY-MM-DD[THH:MM[:SS]] in UTC, quoted if it has a blank instead of the T; seconds
- * 	      since 1970; now, or now-N and s, m, h or d
- *
- * `and` binds tighter than `or`. ~ is a regular expression (RE2) that matches a part of the
- * text. */
+/* The expression of --where (core/profile/where_tree.h), converted to ClickHouse's SQL. ~ is a
+ * regular expression of RE2. A database has no request contexts. */
 
 struct where {
 	char *series;  /* condition on a row of braid_series, without conditions on the time */

@@ -10,6 +10,7 @@
 
 #include "core/base/util.h"
 #include "core/profile/recorded.h"
+#include "core/profile/where_match.h"
 #include "core/store/load_columns.h"
 #include "core/store/load_file.h"
 #include "core/store/load_range.h"
@@ -387,6 +388,7 @@ static int read_all(struct reading *reading, const struct profile_filter *filter
 	reading->recorded.keeps_wakers = filter->wakers;
 	reading->recorded.keeps_tasks = filter->tasks || filter->by == PROFILE_BY_TASK;
 	reading->recorded.min_age_ns = filter->min_age_ns;
+	reading->recorded.where = filter->where;
 	if (!ret && group_contexts(&reading->recorded, filter))
 		ret = err__set(err, -ENOMEM, "out of memory");
 	if (!ret && (filter->times || filter->instants) && reading->columns)
@@ -396,7 +398,8 @@ static int read_all(struct reading *reading, const struct profile_filter *filter
 	for (size_t i = 0; !ret && i < ARRAY_SIZE(readers); i++) {
 		if (version < readers[i].from || version > readers[i].to ||
 		    ((readers[i].row == context_row || readers[i].row == label_row) &&
-		     !reading->recorded.groups && !ret_samples))
+		     !reading->recorded.groups && !ret_samples &&
+		     !where_match__needs_contexts(filter->where)))
 			continue;
 		if (ret_samples && readers[i].row == sample_row)
 			*ret_samples = &readers[i];

@@ -121,6 +121,28 @@ def check_events():
                             ("service.version", "1.2")], "the attributes of the service")
     result = gate.braid("report", "--event", "syscall:getppid", "--by", "service", recording.file)
     gate.matches(r"service +shop", result.out, "report --by service")
+    check_where(recording, want)
+
+
+def check_where(recording, want):
+    """The samples that --where selects, by their number."""
+    def total(expression):
+        result = gate.braid("report", "--event", "syscall:getppid", "--where", expression,
+                            recording.file)
+        found = gate.re.search(r"^event .* in (\d+) samples?", result.out, gate.re.M)
+        return int(found.group(1)) if found else result
+
+    orders, items, health = (want[route] for route in ("/orders", "/items", "/health"))
+    trace, span = recording.sql("SELECT trace, span FROM context LIMIT 1")[0]
+    for expression, n in (
+            ("label.http.route = /orders", orders),
+            ("label.http.route != '/orders'", 2 * items + 2 * health + orders),
+            ("label.http.route ~ '^/(i|h)' and label.http.request.method = GET", items + health),
+            ("not (label.http.route = /items or label.http.route = /health) and trace ~ .", orders),
+            (f"trace = {trace} and span = {span}", 1), ("trace = ''", orders + items + health),
+            ("service = shop and tid != 0 and time <= now", 2 * (orders + items + health)),
+            ("service = other or process = other or label.none ~ .", 0)):
+        gate.equal(total(expression), n, f"--where {expression}")
 
 
 def check_bytes():

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "core/base/util.h"
-#include "core/push/where_tree.h"
+#include "core/profile/where_tree.h"
 
 #define DEPTH_MAX 100 /* maximum nesting of parentheses and `not` */
 #define TERMS_MAX 1000
@@ -22,12 +22,26 @@ struct parser {
 static const struct field {
 	const char *name;
 	enum where_type type;
+	enum where_field field;
 } fields[] = {
-	{ "service", WHERE_TEXT }, { "host", WHERE_TEXT },   { "container", WHERE_TEXT },
-	{ "process", WHERE_TEXT }, { "thread", WHERE_TEXT }, { "event", WHERE_TEXT },
-	{ "pid", WHERE_NUMBER },   { "tid", WHERE_NUMBER },  { "time", WHERE_TIME },
+	{ "service", WHERE_TEXT, WHERE_FIELD_SERVICE },
+	{ "host", WHERE_TEXT, WHERE_FIELD_HOST },
+	{ "container", WHERE_TEXT, WHERE_FIELD_CONTAINER },
+	{ "process", WHERE_TEXT, WHERE_FIELD_PROCESS },
+	{ "thread", WHERE_TEXT, WHERE_FIELD_THREAD },
+	{ "event", WHERE_TEXT, WHERE_FIELD_EVENT },
+	{ "pid", WHERE_NUMBER, WHERE_FIELD_PID },
+	{ "tid", WHERE_NUMBER, WHERE_FIELD_TID },
+	{ "time", WHERE_TIME, WHERE_FIELD_TIME },
+	{ "trace", WHERE_TEXT, WHERE_FIELD_TRACE },
+	{ "span", WHERE_TEXT, WHERE_FIELD_SPAN },
 };
-#define FIELDS "service, host, container, process, thread, event, pid, tid or time"
+#define FIELDS                                                                              \
+	"service, host, container, process, thread, event, pid, tid, time, trace, span or " \
+	"label.KEY"
+
+#define LABEL_PREFIX "label."
+static const struct field label_field = { "label", WHERE_TEXT, WHERE_FIELD_LABEL };
 
 /* longer signs precede their prefixes */
 static const struct {
@@ -149,8 +163,28 @@ static bool parse_time(const char *text, int64_t now_s, int64_t *ret)
 	return end != text && !*end && *ret >= 0 && *ret <= UINT32_MAX;
 }
 
-static const struct field *take_field(struct parser *parser)
+/* Takes the key of a label. */
+static char *take_key(struct parser *parser)
 {
+	size_t len = strcspn(parser->at, NO_WORD);
+	char *key = strndup(parser->at, len);
+
+	if (!len)
+		fail(parser, "the key of a label is missing");
+	parser->at += len;
+	return key;
+}
+
+/* *@ret_key is the key of a label, owned by the caller; NULL: another field. */
+static const struct field *take_field(struct parser *parser, char **ret_key)
+{
+	*ret_key = NULL;
+	skip_blanks(parser);
+	if (!strncasecmp(parser->at, LABEL_PREFIX, strlen(LABEL_PREFIX))) {
+		parser->at += strlen(LABEL_PREFIX);
+		*ret_key = take_key(parser);
+		return *ret_key && !parser->ret ? &label_field : NULL;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		if (take_word(parser, fields[i].name))
 			return &fields[i];
@@ -221,6 +255,7 @@ static struct where_node *parse_term(struct parser *parser)
 {
 	const struct field *field;
 	struct where_node *node;
+	char *key = NULL;
 
 	if (take_sign(parser, '(')) {
 		node = parse_or(parser);
@@ -230,10 +265,14 @@ static struct where_node *parse_term(struct parser *parser)
 	}
 	if (++parser->terms > TERMS_MAX)
 		fail(parser, "there are too many comparisons");
-	field = parser->ret ? NULL : take_field(parser);
+	field = parser->ret ? NULL : take_field(parser, &key);
 	node = field ? new_node(parser, field->type) : NULL;
-	if (!node)
+	if (!node) {
+		free(key);
 		return NULL;
+	}
+	node->key = key;
+	node->field = field->field;
 	node->column = field->name;
 	node->operator= take_operator(parser, field->type);
 	parse_value(parser, node);
@@ -304,6 +343,10 @@ void where_tree__free(struct where_node *node)
 		return;
 	where_tree__free(node->left);
 	where_tree__free(node->right);
+	if (node->regex)
+		regfree(node->regex);
+	free(node->regex);
 	free(node->text);
+	free(node->key);
 	free(node);
 }
