@@ -42,7 +42,7 @@ enum {
 /* the profiles of one process */
 struct resource {
 	uint32_t pid;
-	char *process, *container, *command;
+	char *process, *container, *command, *service;
 	struct protobuf profiles; /* as fields of ScopeProfiles */
 };
 
@@ -207,9 +207,10 @@ static struct resource *find_resource(struct writing *writing, const struct prof
 	*resource = (struct resource) { .pid = pid,
 					.process = strdup(process),
 					.container = strdup(thread ? thread->container : ""),
-					.command = strdup(thread ? thread->command : "") };
+					.command = strdup(thread ? thread->command : ""),
+					.service = strdup(thread ? thread->service : "") };
 	writing->n_resources++;
-	if (!resource->process || !resource->container || !resource->command)
+	if (!resource->process || !resource->container || !resource->command || !resource->service)
 		return NULL;
 	return resource;
 }
@@ -280,10 +281,12 @@ static int put_printable(struct protobuf *resource, const char *key, const char 
 	return 0;
 }
 
-static int put_origin(const struct output_origin *origin, const char *process,
+/* Writes the service: as the user names it, as the process published it, or the process's name. */
+static int put_origin(const struct output_origin *origin, const struct resource *from,
 		      struct protobuf *resource)
 {
-	const char *service = origin && origin->service ? origin->service : process;
+	const char *published = *from->service ? from->service : from->process;
+	const char *service = origin && origin->service ? origin->service : published;
 	int code = *service ? put_printable(resource, "service.name", service) : 0;
 
 	if (!code && origin && *origin->host)
@@ -295,7 +298,7 @@ static int put_resource(const struct writing *writing, struct resource *resource
 			struct protobuf *request)
 {
 	struct protobuf of = {}, scope = {}, profiles = {}, whole = {};
-	int code = put_origin(writing->otlp.opts->origin, resource->process, &of);
+	int code = put_origin(writing->otlp.opts->origin, resource, &of);
 
 	if (!code && *resource->process)
 		code = put_printable(&of, "process.executable.name", resource->process);
@@ -349,6 +352,7 @@ int output__otlp(const struct profile *profile, const struct output_opts *opts, 
 		free(writing.resources[i].process);
 		free(writing.resources[i].container);
 		free(writing.resources[i].command);
+		free(writing.resources[i].service);
 		protobuf__done(&writing.resources[i].profiles);
 	}
 	free(writing.resources);

@@ -157,6 +157,8 @@ static int put_thread(struct pprof *pprof, const struct profile_thread *thread)
 	if (!err)
 		err = put_number_label(pprof, *task ? task : "task", thread->task);
 	if (!err)
+		err = put_label(pprof, "service", thread->service);
+	if (!err)
 		err = put_label(pprof, "container", thread->container);
 	return err ? err : put_label(pprof, "cgroup", thread->cgroup);
 }

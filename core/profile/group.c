@@ -190,6 +190,7 @@ struct profile_thread_of group__thread(const struct recorded *recorded, uint32_t
 	of.cgroup = recorded__text(recorded, recorded->processes.rows[row->process].cgroup);
 	of.container = recorded__text(recorded, recorded->processes.rows[row->process].container);
 	of.command = recorded__text(recorded, recorded->processes.rows[row->process].command);
+	of.service = recorded__text(recorded, recorded->processes.rows[row->process].service);
 	return of;
 }
 

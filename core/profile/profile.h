@@ -110,6 +110,7 @@ struct profile_thread {
 	char *process, *name;
 	char *cgroup, *container; /* cgroup and container of the process; "": unknown, or none */
 	char *command;		  /* command line of the process; "": unknown */
+	char *service;		  /* service of the process, as it published it; "": unknown */
 };
 
 /* As struct profile_thread; borrowed. */
@@ -119,6 +120,7 @@ struct profile_thread_of {
 	const char *process, *name;
 	const char *cgroup, *container; /* NULL: as "" */
 	const char *command;		/* NULL: as "" */
+	const char *service;		/* NULL: as "" */
 };
 
 /* The numbers of occurrences with values in [2^(i-1), 2^i), or with 0 for i == 0. */

@@ -105,6 +105,7 @@ void profile_thread__done(struct profile_thread *thread)
 	free(thread->cgroup);
 	free(thread->container);
 	free(thread->command);
+	free(thread->service);
 }
 
 int profile__add_thread(struct profile *profile, const struct profile_thread_of *of, uint32_t *ret)
@@ -116,10 +117,11 @@ int profile__add_thread(struct profile *profile, const struct profile_thread_of 
 					 strdup(of->name),
 					 strdup(of->cgroup ?: ""),
 					 strdup(of->container ?: ""),
-					 strdup(of->command ?: "") };
+					 strdup(of->command ?: ""),
+					 strdup(of->service ?: "") };
 
 	if (!thread.process || !thread.name || !thread.cgroup || !thread.container ||
-	    !thread.command ||
+	    !thread.command || !thread.service ||
 	    array__reserve(&profile->threads, &profile->cap_threads, profile->n_threads + 1,
 			   sizeof(thread))) {
 		profile_thread__done(&thread);
@@ -133,9 +135,9 @@ int profile__add_thread(struct profile *profile, const struct profile_thread_of 
 int profile__copy_thread(struct profile *profile, const struct profile_thread *thread,
 			 uint32_t *ret)
 {
-	const struct profile_thread_of of = { thread->pid,	 thread->tid,	 thread->task,
-					      thread->process,	 thread->name,	 thread->cgroup,
-					      thread->container, thread->command };
+	const struct profile_thread_of of = { thread->pid,	 thread->tid,	  thread->task,
+					      thread->process,	 thread->name,	  thread->cgroup,
+					      thread->container, thread->command, thread->service };
 
 	return profile__add_thread(profile, &of, ret);
 }

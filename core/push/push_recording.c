@@ -93,6 +93,8 @@ const char *push_recording__service(const struct push_recording *recording, uint
 
 	if (recording->service)
 		return recording->service;
+	if (of.service && *of.service)
+		return of.service;
 	return of.process && *of.process ? of.process : UNKNOWN_SERVICE;
 }
 

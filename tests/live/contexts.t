@@ -5,6 +5,7 @@ program finds its thread-local variable, and records that are not valid are coun
 
 import os
 import subprocess
+import zlib
 
 import gate
 
@@ -122,6 +123,13 @@ def check_events():
     result = gate.braid("report", "--event", "syscall:getppid", "--by", "service", recording.file)
     gate.matches(r"service +shop", result.out, "report --by service")
     check_where(recording, want)
+    for form, label in ("otlp", b"service.name"), ("pprof", b"service"):
+        file = gate.path(form)
+        gate.braid("report", "--format", form, "-o", file, recording.file)
+        with open(file, "rb") as out:
+            content = out.read()
+        content = zlib.decompress(content, 31) if content[:2] == b"\x1f\x8b" else content
+        gate.ok(label in content and b"shop" in content, f"{form} has the service")
 
 
 def check_where(recording, want):
