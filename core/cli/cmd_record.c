@@ -2,6 +2,7 @@
 #include "core/cli/cli.h"
 #include "core/cli/record_rotation.h"
 #include "core/cli/record_summary.h"
+#include "core/cli/waiting_line.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -34,6 +35,7 @@ struct record_opts {
 	uint32_t *pids;
 	bool status;	 /* a status line on the terminal */
 	bool quiet_line; /* the status line is on the screen and must be ended */
+	struct waiting_line reading;
 	bool native_only;
 	bool waker;	  /* also record the wakers of waits */
 	bool outstanding; /* only allocations that are not freed */
@@ -348,7 +350,10 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 
 static void on_note(void *ctx, const char *text)
 {
-	end_status_line(ctx);
+	struct record_opts *record = ctx;
+
+	end_status_line(record);
+	waiting_line__clear(&record->reading);
 	escape__line(stderr, "%s", text);
 }
 
@@ -389,8 +394,11 @@ static int record(struct record_opts *record)
 		return cli__fail_open(&record->session, ret, &err);
 	cli__print_start(session, &record->session);
 	ret = session__run(session, &err);
-	finished = session__finish(session, &summary, &finish_err);
 	end_status_line(record);
+	if (record->status)
+		waiting_line__begin(&record->reading, "reading symbols ...");
+	finished = session__finish(session, &summary, &finish_err);
+	waiting_line__end(&record->reading);
 	record_summary__print(&record->session, &summary, record->verbose);
 	if (ret == -ESTALE || finished == -ESTALE)
 		status = cli__fail("%s", ret ? err.text : finish_err.text);
