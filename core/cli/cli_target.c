@@ -8,16 +8,16 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/cli/running.h"
+#include "core/events/events.h"
 #include "core/kernel/libbpf_warning.h"
 
 /* Parses the parts of a command line that select processes. */
 
-#define HINT_BYTES     128
 #define DURATION_MAX_S 31536000.0 /* a year */
 
 static void refuse_pids(const struct argp_state *state, const char *text)
 {
-	char hint[HINT_BYTES];
+	char hint[RUNNING_HINT_BYTES];
 
 	running__hint(text, hint, sizeof(hint));
 	cli__misused(state, "-p takes process ids separated by commas, not '%s'%s%s", text,
@@ -44,6 +44,24 @@ void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, 
 	} while (*end);
 }
 
+/* Fails for a single word, without "--", that is more than the name of a command: a user who wants
+ * to record a running program, or an event, writes that, too. */
+static void check_word(struct argp_state *state, char *const *command)
+{
+	const char *event = event__meant(*command);
+	char hint[RUNNING_HINT_BYTES];
+
+	if (command[1] || (command > state->argv && !strcmp(command[-1], "--")))
+		return;
+	if (event)
+		cli__misused(state, "did you mean -e %s -p PID? The command %s is run by -- %s",
+			     event, *command, *command);
+	running__hint(*command, hint, sizeof(hint));
+	if (*hint)
+		cli__misused(state, "%s To start %s once more, write -- %s", hint, *command,
+			     *command);
+}
+
 static void check_target(struct argp_state *state, const struct session_opts *opts)
 {
 	bool scope = scope_opts__any(&opts->scope);
@@ -63,6 +81,8 @@ static void check_target(struct argp_state *state, const struct session_opts *op
 			     opts->command[0], opts->command[0]);
 	if (opts->command && !*opts->command[0])
 		cli__misused(state, "the name of the command after -- is empty");
+	if (opts->command)
+		check_word(state, opts->command);
 	if (scope && opts->no_children)
 		cli__misused(state,
 			     "--no-children requires -p or -- COMMAND: the other options select "
@@ -140,7 +160,7 @@ error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct s
 
 int cli__fail_open(const struct session_opts *opts, int error, const struct err *err)
 {
-	char hint[HINT_BYTES] = "";
+	char hint[RUNNING_HINT_BYTES] = "";
 
 	if (opts->command && error == -ENOENT)
 		running__hint(opts->command[0], hint, sizeof(hint));

@@ -10,6 +10,7 @@
 #include "core/base/util.h"
 #include "core/cli/cli.h"
 #include "core/cli/running.h"
+#include "core/events/events.h"
 #include "core/events/nearest.h"
 #include "probes/probe.h"
 #include "runtimes/registry.h"
@@ -89,14 +90,21 @@ static int run_command(const struct command *command, int argc, char **argv)
 static int refuse(const char *word)
 {
 	struct nearest nearest = nearest__to(word, strlen(word));
+	char hint[RUNNING_HINT_BYTES];
 
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		nearest__add(&nearest, commands[i].name);
+	running__hint(word, hint, sizeof(hint));
 	if (running__is_pid(word))
 		cli__fail("there is no command '%s': did you mean braid record -p %s?", word, word);
+	else if (event__meant(word))
+		cli__fail("there is no command '%s': did you mean braid record -e %s -p PID?", word,
+			  event__meant(word));
 	else if (nearest.n)
 		cli__fail("there is no command '%s': did you mean %s?", word,
 			  nearest__text(&nearest));
+	else if (*hint)
+		cli__fail("there is no command '%s'. For braid record: %s", word, hint);
 	else
 		cli__fail("there is no command '%s'. braid --help lists all commands", word);
 	return EXIT_MISUSED;

@@ -15,6 +15,7 @@ int running__each(int (*fn)(void *ctx, const struct procfs_info *info), void *ct
 
 /* Writes "did you mean -p 12 or -p 15?" to @ret for processes whose name or program's name is
  * @name. Without such a process @ret is "". */
+#define RUNNING_HINT_BYTES 128
 void running__hint(const char *name, char *ret, size_t size);
 
 /* Returns true if @text is the PID of a process. */

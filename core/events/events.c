@@ -133,6 +133,11 @@ static const char *meaning_of(const char *word, size_t len)
 	return NULL;
 }
 
+const char *event__meant(const char *word)
+{
+	return meaning_of(word, strlen(word));
+}
+
 static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 {
 	struct nearest nearest = nearest__to(spec->name, len);

@@ -15,6 +15,9 @@ extern const struct event_kind *const event_kinds[];
 /* Writes the syntax after -e, with placeholders in capitals: "tracepoint:SYS:NAME". */
 void event_kind__usage(const struct event_kind *kind, char *ret, size_t size);
 
+/* Returns the name of the event that a common word stands for ("memory": "alloc"), or NULL. */
+const char *event__meant(const char *word);
+
 struct event_list {
 	struct event_spec list[EVENTS_MAX]; /* event number n is at n - 1 */
 	uint32_t n;

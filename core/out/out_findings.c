@@ -266,7 +266,8 @@ static int put_findings(const struct findings *findings, bool waits, uint64_t wh
 		const struct finding *at = &findings->list[i];
 		char *label = NULL;
 
-		if (!at->what == waits || (n && at->weight < SHARE_LEAST * whole))
+		if (!at->what == waits || (n && at->weight < SHARE_LEAST * whole) ||
+		    (waits && !percent(at->weight, whole)))
 			continue;
 		if (at->frame) {
 			label = output__label(profile, &profile->frames[at->frame - 1], false);

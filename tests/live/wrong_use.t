@@ -21,6 +21,11 @@ def check_misuse(pattern, *args, command="record"):
     gate.ok(good, f"{' '.join([command, *args])}: status 2, a line, no file", result)
 
 
+def comm(pid):
+    with open(f"/proc/{pid}/comm", encoding="utf-8") as text:
+        return text.read().rstrip()
+
+
 def check_usage():
     own = str(os.getpid())
     for number in "0", "abc", "10001", "-5", "", "nan":
@@ -62,6 +67,22 @@ def check_usage():
     check_misuse("the command after -- is missing", "--", command="bench")
     check_misuse("-d requires -p, -r or a command", "-d", "1", command="bench")
     check_misuse("no command 'no-such-command'", command="no-such-command")
+    for word, event in ("memory", "alloc"), ("heap", "alloc"), ("offcpu", "off-cpu"), ("mutex", "lock"):
+        check_misuse(f"no command '{word}': did you mean braid record -e {event} -p PID", command=word)
+        check_misuse(f"did you mean -e {event} -p PID. The command {word} is run by -- {word}", word)
+    name = "one-of-many"
+    shutil.copy("/bin/sleep", gate.path(name))
+    target = gate.start(gate.path(name), "60")
+    gate.wait_until(lambda: comm(target.pid) == name, "the program's name")
+    check_misuse(f"did you mean -p {target.pid}. To start {name} once more, write -- {name}", name)
+    check_misuse(f"no command '{name}'. For braid record: did you mean -p {target.pid}", command=name)
+    others = [gate.start(gate.path(name), "60") for _ in range(3)]
+    for other in others:
+        gate.wait_until(lambda: comm(other.pid) == name, "the program's name")
+    check_misuse(f"4 processes run {name}: did you mean --name {name}. To start", name)
+    for other in target, *others:
+        other.kill()
+        other.wait()
 
 
 def check_scopes():
