@@ -44,8 +44,8 @@ void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, 
 	} while (*end);
 }
 
-/* Fails for a single word, without "--", that is more than the name of a command: a user who wants
- * to record a running program, or an event, writes that, too. */
+/* Fails for a single word, without "--", that names a running program or an event. Users write that
+ * for -p and -e. */
 static void check_word(struct argp_state *state, char *const *command)
 {
 	const char *event = event__meant(*command);
