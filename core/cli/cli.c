@@ -205,10 +205,11 @@ static const struct argp_option view_options[] = {
 	  2 },
 	{ "state", OPT_STATE, "STATE,...", 0,
 	  "Only samples of threads that were running, preempted, waiting or stopped", 2 },
-	{ "idle", OPT_IDLE, "hide|show", 0,
+	{ "idle", OPT_IDLE, "hide|auto|show", 0,
 	  "Time that threads waited for work (pool workers, event loops, "
 	  "threads of the runtime): hide (default; the output has its "
-	  "amount) or show",
+	  "amount) or show; auto also hides threads that did one wait during "
+	  "the whole recording, which may be stuck",
 	  2 },
 	{ "min-age", OPT_MIN_AGE, "SECONDS", 0,
 	  "Only outstanding allocations that are at least SECONDS old "
@@ -258,11 +259,12 @@ static void parse_time(struct argp_state *state, const char *option, const char 
 		cli__misused(state, "%s takes " TIMES_TAKEN ", not '%s'", option, text);
 }
 
-static bool parse_idle(struct argp_state *state, const char *text)
+static void parse_idle(struct argp_state *state, const char *text, struct view_opts *opts)
 {
-	if (strcmp(text, "hide") != 0 && strcmp(text, "show") != 0)
-		cli__misused(state, "--idle takes hide or show, not '%s'", text);
-	return !strcmp(text, "show");
+	if (strcmp(text, "hide") != 0 && strcmp(text, "auto") != 0 && strcmp(text, "show") != 0)
+		cli__misused(state, "--idle takes hide, auto or show, not '%s'", text);
+	opts->show_idle = !strcmp(text, "show");
+	opts->filter.hide_unbroken = !strcmp(text, "auto");
 }
 
 /* Returns true if a runtime uses @name for its tasks. */
@@ -349,7 +351,7 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 		opts->filter.wakers = true;
 		break;
 	case OPT_IDLE:
-		opts->show_idle = parse_idle(state, arg);
+		parse_idle(state, arg, opts);
 		break;
 	case OPT_BY:
 		opts->filter.by = is_task(opts->runtimes, arg) ? PROFILE_BY_TASK : group__find(arg);

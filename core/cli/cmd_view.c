@@ -310,9 +310,14 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 static void print_idle(const struct report_opts *opts)
 {
 	char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
-	size_t n = output__notes(opts->profile, notes);
+	const struct profile *profile = opts->profile;
+	size_t n = output__notes(profile, notes), unbroken = profile->unbroken.threads > 0;
 
-	if (opts->format && opts->format->bare && opts->profile->idle.weight)
+	if (!opts->format || !opts->format->bare)
+		return;
+	if (profile->idle.weight)
+		fprintf(stderr, "%s\n", notes[n - unbroken - 1]);
+	if (profile->unbroken.threads && profile->unbroken.hidden)
 		fprintf(stderr, "%s\n", notes[n - 1]);
 }
 

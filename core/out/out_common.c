@@ -391,6 +391,14 @@ size_t output__notes(const struct profile *profile, char notes[OUTPUT_NOTES_MAX]
 			 "hidden as idle: %s of %s in %u thread%s (--idle show)", text[0], text[1],
 			 profile->idle.threads, profile->idle.threads == 1 ? "" : "s");
 	}
+	if (profile->unbroken.threads) {
+		output__weight(profile, profile->unbroken.weight, text[0], sizeof(text[0]));
+		snprintf(notes[n++], OUTPUT_NOTE_BYTES,
+			 "%swaited all the time: %u thread%s, %s (--idle %s)",
+			 profile->unbroken.hidden ? "hidden, " : "", profile->unbroken.threads,
+			 profile->unbroken.threads == 1 ? "" : "s", text[0],
+			 profile->unbroken.hidden ? "show" : "auto hides them");
+	}
 	return n;
 }
 

@@ -328,8 +328,9 @@ int output__findings(const struct profile *profile, FILE *out, struct output_adv
 			add_node(&findings, i);
 	qsort(findings.list, findings.n, sizeof(*findings.list), by_weight);
 	if (!profile->total)
-		fputs(profile->idle.weight ? "All threads were idle (--idle show shows them).\n"
-					   : "This recording is empty.\n",
+		fputs(profile->idle.weight || profile->unbroken.weight
+			      ? "All threads were idle (--idle show shows them).\n"
+			      : "This recording is empty.\n",
 		      out);
 	else
 		code = put_sentences(&findings, out);

@@ -64,6 +64,9 @@ static void put_recording(const struct profile *profile, FILE *out)
 		evidence->inferred_runtimes);
 	fprintf(out, ",\n \"hidden_idle\":{\"value\":%" PRIu64 ",\"threads\":%u}",
 		profile->idle.weight, profile->idle.threads);
+	fprintf(out, ",\n \"unbroken_waits\":{\"value\":%" PRIu64 ",\"threads\":%u,\"hidden\":%s}",
+		profile->unbroken.weight, profile->unbroken.threads,
+		profile->unbroken.hidden ? "true" : "false");
 	fputs(",\n \"lost\":[", out);
 	for (size_t i = 0; i < profile->n_losses; i++) {
 		fputs(i ? ",{" : "{", out);

@@ -162,7 +162,7 @@ int output__table(const struct profile *profile, const struct output_opts *opts,
 	if (opts->diff)
 		return out_diff__table(opts, out);
 	output__heading(profile, out);
-	if (!profile->total && profile->idle.weight)
+	if (!profile->total && (profile->idle.weight || profile->unbroken.weight))
 		fputs("nothing to show: all threads were idle (--idle show shows them)\n", out);
 	if (!profile->total)
 		goto out;

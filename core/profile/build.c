@@ -41,6 +41,7 @@ struct build {
 	size_t n_own; /* number of the stack's own frames, without those of its waker */
 	int waker_kind;
 	bool *idle_threads;	    /* by thread: true if a part of its time was left out */
+	uint32_t *n_stacks;	    /* by thread: number of selected stacks */
 	uint32_t *threads;	    /* by thread: number in the profile + 1 */
 	struct intern task_threads; /* by task and thread: number in the profile + 1 */
 };
@@ -250,6 +251,29 @@ static bool is_idle(struct build *build, struct sum *sum)
 	return true;
 }
 
+/* Share of the recording's time; the last sample of a wait comes just before the end. */
+#define UNBROKEN_SHARE 0.95
+
+/* Counts a wait that was all that its thread did during the recording. Returns true if such waits
+ * are left out. */
+static bool is_unbroken(struct build *build, struct sum *sum)
+{
+	const struct recorded_stack *stack = sum->stack;
+	struct profile *profile = build->profile;
+	double least_ns = UNBROKEN_SHARE * NSEC_PER_SEC * build->recorded->duration_s;
+
+	if (!build->filter->idle || profile->unit != PROFILE_NANOSECONDS ||
+	    stack->thread == RECORDED_NONE || build->n_stacks[stack->thread] != 1 ||
+	    stack->condition.state != STATE_BLOCKED || sum->occurrences != 1 || least_ns <= 0 ||
+	    sum->value < least_ns)
+		return false;
+	if (__builtin_add_overflow(profile->unbroken.weight, sum->value, &profile->unbroken.weight))
+		profile->unbroken.weight = UINT64_MAX;
+	profile->unbroken.threads++;
+	sum->hidden = build->filter->hide_unbroken;
+	return sum->hidden;
+}
+
 /* Returns the number in the profile of a stack's thread, in *@ret. All stacks without a thread
  * share one number. */
 static int number_thread(struct build *build, const struct recorded_stack *stack, uint32_t *ret)
@@ -333,7 +357,7 @@ static int add_sum(struct build *build, struct sum *sum)
 
 	if (add_frames(build, stack, sum->samples, &n))
 		return -ENOMEM;
-	if (is_idle(build, sum))
+	if (is_idle(build, sum) || is_unbroken(build, sum))
 		return 0;
 	build->profile->samples += sum->samples;
 	if (__builtin_add_overflow(build->profile->occurrences, sum->occurrences,
@@ -403,13 +427,20 @@ static int add_stacks(struct build *build, const struct selection *selection)
 	struct sums sums;
 	int ret = sums__init(&sums, build->recorded, build->filter, selection);
 
+	for (size_t i = 0; !ret && i < build->recorded->stacks.n; i++)
+		if (sums.of[i] && build->recorded->stacks.rows[i].thread != RECORDED_NONE)
+			build->n_stacks[build->recorded->stacks.rows[i].thread]++;
+	profile->unbroken.hidden = build->filter->hide_unbroken;
 	for (size_t i = 0; !ret && i < sums.n; i++)
 		ret = add_sum(build, &sums.rows[i]);
 	if (!ret)
 		ret = add_histograms(build, &sums);
 	if (!ret)
 		ret = add_cells(build, &sums);
-	if (__builtin_add_overflow(profile->total, profile->idle.weight, &profile->idle.whole))
+	if (__builtin_add_overflow(profile->total, profile->idle.weight, &profile->idle.whole) ||
+	    (profile->unbroken.hidden &&
+	     __builtin_add_overflow(profile->idle.whole, profile->unbroken.weight,
+				    &profile->idle.whole)))
 		profile->idle.whole = UINT64_MAX;
 	sums__done(&sums);
 	return ret;
@@ -474,6 +505,7 @@ static void build_free(struct build *build)
 	frame_names__done(&build->names);
 	free(build->stack);
 	free(build->idle_threads);
+	free(build->n_stacks);
 	free(build->threads);
 	intern__done(&build->task_threads);
 	free(build);
@@ -493,8 +525,9 @@ static int build_selected(const struct recorded *recorded, const struct profile_
 	build->profile = profile__new();
 	intern__init(&build->task_threads, RECORDED_NONE);
 	build->idle_threads = calloc(recorded->threads.n + 1, sizeof(*build->idle_threads));
+	build->n_stacks = calloc(recorded->threads.n + 1, sizeof(*build->n_stacks));
 	build->threads = calloc(recorded->threads.n + 1, sizeof(*build->threads));
-	if (!build->profile || !build->idle_threads || !build->threads ||
+	if (!build->profile || !build->idle_threads || !build->n_stacks || !build->threads ||
 	    frame_names__init(&build->names, recorded, filter, build->profile))
 		goto out;
 	map_group(build);

@@ -47,6 +47,7 @@ struct profile_filter {
 	/* Rules by which idle waits of events in ns are left out (core/profile/idle.h); NULL: no
 	 * wait is left out. */
 	const struct idle_rule *const *idle;
+	bool hide_unbroken;		       /* also leave out profile->unbroken */
 	const char *const *callers;	       /* as in struct profile; outlives it */
 	const struct code_rules *const *rules; /* as in struct profile; outlives it */
 	struct profile_time from, to;	       /* only samples of this period */

@@ -195,6 +195,15 @@ struct profile {
 		uint32_t threads;
 	} idle;
 
+	/* Waits that began before the recording and ended after it, of threads that did nothing
+	 * else, and not idle by a rule. They are left out if `hidden`, and `idle.whole` has them.
+	 */
+	struct {
+		uint64_t weight;
+		uint32_t threads;
+		bool hidden;
+	} unbroken;
+
 	/* The first one is that of all samples; empty unless requested. */
 	struct profile_histogram *histograms;
 	size_t n_histograms, cap_histograms;

@@ -229,6 +229,7 @@ struct profile *profile__like(const struct profile *from)
 	to->counts_calls = from->counts_calls;
 	to->group_kind = from->group_kind;
 	to->idle = from->idle;
+	to->unbroken = from->unbroken;
 	to->evidence = from->evidence;
 	to->duration_s = from->duration_s;
 	to->frequency_hz = from->frequency_hz;

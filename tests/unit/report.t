@@ -157,7 +157,7 @@ def check_filters():
             (["--state", "asleep"], 2, "--state takes running, .*, not 'asleep'"),
             (["--state", "running,"], 2, "--state takes"),
             (["--by", "colour"], 2, "--by takes state, syscall, process, thread, task, service, trace, span, label:KEY, container, cgroup or age, not 'colour'"),
-            (["--idle", "maybe"], 2, "--idle takes hide or show, not 'maybe'"),
+            (["--idle", "maybe"], 2, "--idle takes hide, auto or show, not 'maybe'"),
             (["--histogram=tea"], 2, "--histogram takes stacks or nothing, not 'tea'"),
             (["--histogram", "--format", "tree"], 2, "--histogram has its own format"),
             (["--not-thread", "a("], 1, r"--not-thread a\( is not a regular expression: ")):
@@ -443,6 +443,31 @@ def check_hidden():
     tap.ok("nothing to show: all threads were idle" in out, "that is said", out)
 
 
+def check_unbroken():
+    """Threads that did one wait all the time: counted, and hidden on request."""
+    second = "wall ns 1000000000"
+    made(sample("- read stuck n:main;n:read", event=second),
+         sample("- read other n:main;n:read", event=second).replace("42:other", "43:other"),
+         sample("- read short n:main;n:read", event="wall ns 900000000").replace("42:short", "44:short"),
+         sample("- read twice n:main;n:read", event=second).replace("42:twice", "45:twice"),
+         "wall ns 10 running - - 42:app 45:twice n:main")
+    with sqlite3.connect(FILE) as db:
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('duration_s', '1.000')")
+    db.close()
+    note = "waited all the time: 2 threads, 2.00 s (--idle "
+    out = report()[1]
+    tap.ok(note + "auto hides them)" in out and "event wall: 3.90 s" in out, "unbroken waits are counted", out)
+    out = report("--idle", "auto")[1]
+    tap.ok("hidden, " + note + "show)" in out and "event wall: 1.90 s" in out, "--idle auto hides them", out)
+    out = report("--idle", "show")[1]
+    tap.ok("all the time" not in out and "event wall: 3.90 s" in out, "--idle show does not count them", out)
+    made(sample("- read stuck n:main;n:read", event=second))
+    with sqlite3.connect(FILE) as db:
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('duration_s', '1.000')")
+    db.close()
+    tap.ok("nothing to show" in report("--idle", "auto")[1], "nothing is left")
+
+
 def check_ages():
     """Of what is outstanding `object` is how long it has been held, in ns; of others it is not."""
     second = 1000000000
@@ -616,6 +641,7 @@ check_units()
 check_histogram()
 check_idle()
 check_hidden()
+check_unbroken()
 check_pprof()
 check_frames()
 check_machinery()
