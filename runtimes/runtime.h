@@ -257,6 +257,10 @@ struct runtime_files {
 	 * errno. NULL: none. */
 	int (*pointer_code)(const struct elf_file *file, uint64_t *ret_start, uint64_t *ret_end);
 
+	/* Returns the range of the file's code that the runtime may copy to the start of anonymous
+	 * memory, as link-time addresses; empty: none. NULL: the runtime copies no code. */
+	struct runtime_range (*copied_code)(const struct runtime_image *image);
+
 	/* Names the functions at a link-time address from the image's own tables, inlined ones
 	 * first, as `symbolize`. They are frames of the runtime. Returns their number; 0: the
 	 * address is no code of the runtime; -ENOMEM. NULL: the runtime has no such tables. */

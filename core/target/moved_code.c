@@ -75,6 +75,7 @@ int moved_code__compare(uint32_t pid, const struct moved_code *moved)
 
 		if (!clip(moved->image, moved->start + page * PAGE_BYTES - moved->bias, &from, &to))
 			continue;
+		to = min_of(to, moved->end - moved->bias);
 		if (elf_file__read(moved->image->file, from, file, to - from) ||
 		    !procfs__read_memory(pid, from + moved->bias, memory, to - from) ||
 		    !is_same(memory, file, to - from))
@@ -210,4 +211,18 @@ int moved_code__find(struct images *images, uint32_t pid, const struct procfs_ma
 			code = found;
 	}
 	return code;
+}
+
+int moved_code__find_copy(uint32_t pid, struct image *image, const struct runtime_range *code,
+			  const struct procfs_mapping *mapping, struct moved_code *ret)
+{
+	uint64_t bytes = page_down(code->end - code->start + PAGE_BYTES - 1);
+
+	if (code->end <= code->start || mapping->end - mapping->start < bytes)
+		return -ENOENT;
+	*ret = (struct moved_code) { .image = image, .bias = mapping->start - code->start };
+	if (!moved_code__narrow(ret, mapping->start, mapping->start + bytes))
+		return -ENOENT;
+	ret->end = min_of(ret->end, code->end + ret->bias);
+	return moved_code__compare(pid, ret);
 }

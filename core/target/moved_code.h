@@ -26,6 +26,11 @@ struct moved_code {
 int moved_code__find(struct images *images, uint32_t pid, const struct procfs_mappings *mappings,
 		     const struct procfs_mapping *mapping, struct moved_code *ret);
 
+/* As moved_code__find(), for code that the runtime of an image copies to another address: the
+ * link-time range of @code. Memory and code must begin at the same place. */
+int moved_code__find_copy(uint32_t pid, struct image *image, const struct runtime_range *code,
+			  const struct procfs_mapping *mapping, struct moved_code *ret);
+
 /* Compares a sample of the pages. Returns 0 if the memory of the process has the image's code from
  * @moved->start to @moved->end, else -EAGAIN. */
 int moved_code__compare(uint32_t pid, const struct moved_code *moved);

@@ -226,6 +226,33 @@ static bool is_moving(const struct process *process, const struct moved_code *mo
 	       process->retries < DIFFERING_AT_ONCE;
 }
 
+/* Finds code that a runtime of the process copied to the start of @from. Considers images that the
+ * runtimes have examined. Returns as moved_code__find(). */
+static int find_copy(const struct taking *taking, const struct procfs_mapping *from,
+		     struct moved_code *ret)
+{
+	const struct runtime *const *runtimes = taking->process->runtimes->list;
+	const struct image *last = NULL;
+	int found = -ENOENT;
+
+	for (size_t m = 0; from->anonymous && found && m < taking->process->n_mapped; m++) {
+		struct image *image = taking->process->mapped[m].image;
+
+		for (int i = 0; found && image && image != last && runtimes[i]; i++) {
+			struct runtime_range code;
+
+			if (!image->runtimes[i].image ||
+			    !runtime__has(runtimes[i], files, copied_code))
+				continue;
+			code = runtimes[i]->files->copied_code(image->runtimes[i].image);
+			found = moved_code__find_copy(taking->process->pid, image, &code, from,
+						      ret);
+		}
+		last = image;
+	}
+	return found ? -ENOENT : 0;
+}
+
 /* Adds a mapping. An unreadable file costs only the symbols and tables of its frames. */
 static int add_mapping(struct taking *taking, const struct procfs_mapping *from)
 {
@@ -246,6 +273,8 @@ static int add_mapping(struct taking *taking, const struct procfs_mapping *from)
 	if (ret == -ENOENT && !is_read)
 		ret = image_memory__find(images, pid, taking->process->info.uid, taking->mappings,
 					 from, process__account(taking->process), &moved);
+	if (ret == -ENOENT)
+		ret = find_copy(taking, from, &moved);
 	if (ret == -ENOMEM)
 		return ret;
 	taking->differs |= ret == -EAGAIN || (!ret && moved.is_new);
@@ -270,8 +299,20 @@ static int take_mappings(struct tracker *tracker, struct process *process,
 	return ret ? ret : code;
 }
 
+/* Returns true if the process has an image with code that its runtime may have copied. */
+static bool has_copied_code(const struct process *process)
+{
+	for (size_t m = 0; m < process->n_mapped; m++)
+		for (int i = 0; process->mapped[m].image && process->runtimes->list[i]; i++)
+			if (process->mapped[m].image->runtimes[i].image &&
+			    runtime__has(process->runtimes->list[i], files, copied_code))
+				return true;
+	return false;
+}
+
 /* Lets the runtimes examine the images. Publishes the mappings again if they were incomplete. */
-static int ask_runtimes(struct tracker *tracker, struct process *process)
+static int ask_runtimes(struct tracker *tracker, struct process *process,
+			struct procfs_mappings *mappings, bool is_new)
 {
 	struct code_callers before = tracker__jit_callers(tracker, process, NULL), now;
 	struct made_code made = tracker__made_code(tracker, process);
@@ -281,6 +322,10 @@ static int ask_runtimes(struct tracker *tracker, struct process *process)
 	for (i = 0; !ret && i < process->n_mapped; i++)
 		if (process->mapped[i].image)
 			ret = images__ask_runtimes(tracker->opts.images, process->mapped[i].image);
+	if (!ret && is_new && has_copied_code(process)) {
+		ret = take_mappings(tracker, process, mappings);
+		publish_mappings(tracker, process);
+	}
 	now = tracker__jit_callers(tracker, process, NULL);
 	if (now.start != before.start || now.bytes != before.bytes ||
 	    tracker__made_code(tracker, process).keeps != made.keeps)
@@ -425,7 +470,7 @@ static int refresh(struct tracker *tracker, struct process *process)
 	__atomic_store_n(&process->space->shared->ended_read, ended, __ATOMIC_RELEASE);
 	if (is_new) /* otherwise it may have its parent's space, with all its data */
 		publish(tracker, process);
-	ret = ask_runtimes(tracker, process);
+	ret = ask_runtimes(tracker, process, &mappings, is_new);
 	if (ret)
 		goto out;
 	tracker__attach_runtimes(tracker, process);

@@ -168,6 +168,13 @@ static int node__pointer_code(const struct elf_file *file, uint64_t *ret_start, 
 	return ret;
 }
 
+/* V8 maps its builtins a second time, near compiled code. Where the file is not mapped at their
+ * place, as they are on huge pages, V8 copies them. */
+static struct runtime_range node__copied_code(const struct runtime_image *image)
+{
+	return image->builtins.all;
+}
+
 static size_t node__loops(const struct runtime_image *image, const struct runtime_range **ret)
 {
 	*ret = image->builtins.loops;
@@ -266,6 +273,7 @@ static const struct runtime_files files = {
 	.free = node__image_free,
 	.loops = node__loops,
 	.pointer_code = node__pointer_code,
+	.copied_code = node__copied_code,
 };
 
 static const struct runtime_walker walker = {
