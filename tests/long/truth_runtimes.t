@@ -3,7 +3,10 @@
 """The truth meter of runtimes with C in between: script functions call C functions, which call script
 functions again. Each function has one caller, so its name says which stack is possible
 (truth_graph.py). Every merged stack is compared with it, frame by frame. Impossible edges, missing
-callers and complete stacks that do not reach the root are counted: all three must be 0.
+callers and complete stacks that do not reach the root are counted: all three must be 0. The table's
+"cut" stacks are not complete. "inferred" ones are, but a step of theirs is inferred. "inlined" ones have
+true steps, but names of inlined functions that are inferred (decision 0110). "marked" ones are wrong, and
+say so.
 TRUTH_SAMPLES: samples of each runtime (default: 100000). TRUTH_SEED: other programs. TRUTH_RUNTIMES:
 only these. The table is left in OUTPUT/long/truth-runtimes."""
 
@@ -31,7 +34,8 @@ FUNCTIONS = 60
 COMPLETE = 1  # bpf/shared.h: SAMPLE_COMPLETE
 SCRIPT_CUT = 16 | 32  # SAMPLE_RUNTIME_TRUNCATED, SAMPLE_RUNTIME_BROKEN
 LABEL = re.compile(r"(.*)_\[(\w+)(\?)?\]", re.S)
-Row = collections.namedtuple("Row", "name samples complete wrong marked")
+Row = collections.namedtuple("Row", "name samples shares wrong marked")
+CUT, INFERRED, INLINED = "cut %", "inferred %", "inlined %"  # shares of a row
 
 
 def frame_of(text):
@@ -60,8 +64,9 @@ def measure(name, language, nodes, command, wanted):
     paths = truth_graph.Paths(nodes, language.EDGES, language.ROOT, language.RECURSION)
     plain = getattr(language, "normal", lambda name: name)
     check = truth_graph.Check(paths, language.ENDS, lambda frame: normal(frame, paths, plain))
-    samples = whole = 0
-    wrong, marked, examples = collections.Counter(), collections.Counter(), {}
+    samples = 0
+    shares, wrong, marked, examples = (collections.Counter(), collections.Counter(),
+                                       collections.Counter(), {})
     target = lib.start_ready(*command, stderr=lib.subprocess.DEVNULL)
     while samples < wanted:
         recording = lib.record("-d", "2", "-p", target.pid,
@@ -71,7 +76,7 @@ def measure(name, language, nodes, command, wanted):
             complete = flags & COMPLETE and not script_cut
             found = check.check(frames, complete, script_cut)
             samples += count
-            whole += count * bool(complete and not any(frame.inferred for frame in frames))
+            shares[doubt_of(frames, complete)] += count
             if found:
                 (marked if found.marked else wrong)[found.kind] += count
                 examples.setdefault((found.kind, found.marked), (found.at, frames, flags))
@@ -83,7 +88,15 @@ def measure(name, language, nodes, command, wanted):
         at, frames, flags = examples.get((kind, False), ("", [], ""))
         lib.equal(wrong[kind], 0, f"{name}: {kind}", at, f"flags: {flags}",
                   " ".join(f"{frame.name}[{frame.kind}]" for frame in frames))
-    return Row(name, samples, whole, wrong, marked)
+    return Row(name, samples, shares, wrong, marked)
+
+
+def doubt_of(frames, complete):
+    """The share of a row that the stack belongs to; None: it is complete, and all of it is proven."""
+    if not complete:
+        return CUT
+    inferred = {frame.kind for frame in frames if frame.inferred}
+    return INFERRED if inferred & {"n", "i"} else INLINED if inferred else None
 
 
 def normal(frame, paths, plain):
@@ -95,12 +108,14 @@ def normal(frame, paths, plain):
 
 
 def table(rows):
-    lines = [f"{'program':60} {'samples':>8} {'cut %':>7} {'imposs.':>8} {'missing':>8} {'false c.':>8} "
-             f"{'marked':>7}"]
+    lines = [f"{'program':60} {'samples':>8} {CUT:>7} {INFERRED:>10} {INLINED:>9} {'imposs.':>8} "
+             f"{'missing':>8} {'false c.':>8} {'marked':>7}"]
     for row in rows:
-        cut = 100 * (1 - row.complete / max(row.samples, 1))
-        lines.append(f"{row.name[:60]:60} {row.samples:8} {cut:7.2f} " + " ".join(
-            f"{row.wrong[kind]:8}" for kind in truth_graph.KINDS) + f" {sum(row.marked.values()):7}")
+        cut, inferred, inlined = (100 * row.shares[kind] / max(row.samples, 1)
+                                  for kind in (CUT, INFERRED, INLINED))
+        lines.append(f"{row.name[:60]:60} {row.samples:8} {cut:7.2f} {inferred:10.2f} {inlined:9.2f} " +
+                     " ".join(f"{row.wrong[kind]:8}" for kind in truth_graph.KINDS) +
+                     f" {sum(row.marked.values()):7}")
     return lines
 
 
