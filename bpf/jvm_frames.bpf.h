@@ -35,7 +35,8 @@
  *   return barrier   outermost frame on a virtual thread's mounted stack (barrier__rule)
  *
  * any__rule returns 1 if u->rule is set, and 0 if the pc is not in code of the JVM.
- * JVM_NOTED: the frame is noted for the walker but has no rule. JVM_AGAIN: the frame was already
+ * JVM_NOTED: the frame is noted for the walker but has no rule. JVM_CUT: no place that the rules
+ * allow has a return address of the JVM's code, so the stack ends. JVM_AGAIN: the frame was already
  * left (tail jump, popped frame). The registers now describe the caller, and the rule is searched
  * once more.
  *
@@ -632,7 +633,7 @@ __noinline int copy__pushed(struct unwind_state *u, const struct jvm_proc_rec *p
 }
 
 /* Sets u->rule for a pc in the code cache. `ret` is the frame for the walker. Returns 1; 0 if
- * the pc is not in code; JVM_AGAIN or JVM_NOTED. */
+ * the pc is not in code; JVM_AGAIN, JVM_NOTED or JVM_CUT. */
 __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 			  const struct jvm_proc_rec *proc, struct jvm_frame *ret)
 {
@@ -670,7 +671,12 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 	if (!compiled__check(u, state, proc, ret, words))
 		return 1;
 	cache__at(state, u->pc)->pc = 0;
-	return ret->kind == JVM_BLOB && jvm__is_gone(u, proc) ? JVM_AGAIN : 1;
+	if (ret->kind == JVM_BLOB && jvm__is_gone(u, proc))
+		return JVM_AGAIN;
+	/* The unwinder shows no frame for an outer pc without a call before it. */
+	if (u->n && !u->exact && !code__follows_call(u, u->pc))
+		return JVM_NOTED;
+	return rule__cut(u);
 }
 
 static __always_inline int any__rule(struct unwind_state *u, struct jvm_state *state,
@@ -682,7 +688,7 @@ static __always_inline int any__rule(struct unwind_state *u, struct jvm_state *s
 						       : blob__rule(u, state, proc, ret);
 }
 
-/* Sets u->rule for a frame of the JVM's own code. Returns 1, or 0 if the frame is not one. */
+/* Sets u->rule for a frame of the JVM's own code. Returns as a hook (bpf/tableless.bpf.h). */
 __noinline int jvm__rule(struct unwind_state *u, struct jvm_state *state,
 			 const struct jvm_proc_rec *proc)
 {
@@ -700,7 +706,9 @@ __noinline int jvm__rule(struct unwind_state *u, struct jvm_state *state,
 		return 0;
 	frame->at |= u->exact ? JVM_EXACT : 0;
 	jvm__note(u, state);
-	return known != JVM_NOTED;
+	if (known == JVM_NOTED)
+		return 0;
+	return known == JVM_CUT ? TABLELESS_CUT : TABLELESS_RULE | TABLELESS_CALLED;
 }
 
 /* Begins a sample: looks up the record of its process. */
@@ -728,7 +736,7 @@ __noinline int jvm__tableless(struct unwind_state *u)
 		jvm_state__begin(state, scratch);
 	if (!state->is_known)
 		return 0;
-	return jvm__rule(u, state, &state->proc) ? TABLELESS_RULE | TABLELESS_CALLED : 0;
+	return jvm__rule(u, state, &state->proc);
 }
 
 #endif

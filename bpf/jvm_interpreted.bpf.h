@@ -43,6 +43,14 @@ static __always_inline int returns_to_jvm(struct unwind_state *u, const struct j
 /* Results of functions that search a rule, besides 0 and 1. */
 #define JVM_AGAIN 2 /* u->pc has changed, search again */
 #define JVM_NOTED 3 /* the JVM's code, without a rule */
+#define JVM_CUT	  4 /* the same, where the stack ends */
+
+/* Returns the result for code of the JVM whose return address is at no place that its rules allow.
+ * If the place is unreadable, u->rule remains, and fails for that reason. */
+static __always_inline int rule__cut(struct unwind_state *u)
+{
+	return stack__read(u, u->sp + u->rule.cfa_off - 8) ? 1 : JVM_CUT;
+}
 
 /* Moves to the caller if the frame is gone and its return address was popped to rdx. Returns 1
  * if so. */
@@ -407,7 +415,7 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 			interpreted__set_sender(u);
 			return 1;
 		}
-		return jvm__is_gone(u, proc) ? JVM_AGAIN : 1;
+		return jvm__is_gone(u, proc) ? JVM_AGAIN : rule__cut(u);
 	}
 	rule__set(u, UNWIND_REG_RBP, 16, -2);
 	ret->kind = JVM_INTERPRETED;

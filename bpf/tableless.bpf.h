@@ -25,6 +25,9 @@
 /* With TABLELESS_POINTER: the frame pointer may be the caller's. If the instructions do not decide
  * this, the frame is inferred. */
 #define TABLELESS_GUESS	   16
+/* Without TABLELESS_RULE: it is the runtime's code, whose return address is at no place that its
+ * rules allow. The stack is cut. The rules for arbitrary code do not apply. */
+#define TABLELESS_CUT	   32
 
 /* In the order of the calls: X(walker slot, name of the hook) */
 #define TABLELESS_HOOKS(X)              \

@@ -603,6 +603,8 @@ static __always_inline int unwind__tableless(struct unwind_state *u, __u32 space
 	TABLELESS_HOOKS(X)
 #undef X
 	*ret_called = known & TABLELESS_CALLED;
+	if (known & TABLELESS_CUT)
+		return COUNT_NO_RULE;
 	err = known & TABLELESS_RULE
 		      ? 0
 		      : unwind__without_rule(u, space,

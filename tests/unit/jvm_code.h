@@ -41,9 +41,10 @@ static void open_jvm(void)
 {
 	uint32_t space = SPACE;
 	struct jvm_proc_rec rec = { .offsets = offsets,
-				    .n_heaps = 1,
-				    .heaps = { { HEAP, HEAP + HEAP_BYTES, SEGMAP, SEGMENT_LOG2,
-						 0 } },
+				    .n_heaps = 2,
+				    .heaps = { { HEAP, HEAP + HEAP_BYTES, SEGMAP, SEGMENT_LOG2, 0 },
+					       { INTERPRETER, INTERPRETER + 0x1000, SEGMAP,
+						 SEGMENT_LOG2, 0 } },
 				    .interpreter_start = INTERPRETER,
 				    .interpreter_end = INTERPRETER + 0x1000 };
 
@@ -70,7 +71,7 @@ static void reset_jvm(void)
 	sampler__mappings()->lists[0].mappings[2] =
 		(struct mapping_rec) { .start = INTERPRETER, .end = INTERPRETER + 0x1000 };
 	jvm->offsets = offsets;
-	jvm->n_heaps = 1;
+	jvm->n_heaps = 2;
 }
 
 /* Writes a blob of @n segments from segment @first on, whose frames have @words words. Returns the

@@ -260,6 +260,29 @@ static void test_left_cleared(void)
 	   "the end of an interpreted method, before its flag is cleared");
 }
 
+/* A word that is code, but not the JVM's, is not the return address of the JVM's code. Such code
+ * may use rbp for any purpose. */
+static void test_no_return_address(void)
+{
+	for (int outer = 0; outer < 3; outer++) {
+		set_callers();
+		if (outer == 2) {
+			regs[UNWIND_REG_PC] = INTERPRETER + 0x800;
+			stack[0] = PC(0);
+		}
+		stack[outer ? 15 : 5] = PC(0);
+		stack[outer ? 14 : 4] = regs[UNWIND_REG_RBP] = AT(30);
+		sampler__run(regs);
+		ok(host.sample.head.n_native == (outer == 1 ? 2 : 1) &&
+			   !(host.sample.head.flags & SAMPLE_COMPLETE) &&
+			   host.sample.head.stop == COUNT_NO_RULE,
+		   "no return address to the JVM's code, %s",
+		   outer == 2 ? "in the interpreter"
+		   : outer    ? "outer frame"
+			      : "innermost frame");
+	}
+}
+
 int main(void)
 {
 	static const uint32_t zero = 0;
@@ -276,6 +299,7 @@ int main(void)
 	test_adapter();
 	test_left();
 	test_left_cleared();
+	test_no_return_address();
 	sampler__close();
 	return tap__done();
 }
