@@ -10,15 +10,19 @@
 #include "runtimes/jvm/jvm_scopes.h"
 #include "runtimes/jvm/jvm_stream.h"
 
-#define NMETHOD_BYTES  512 /* bytes of its fields, at most; 352 in JDK 17 */
-#define PART_BYTES_MAX (4 * 1024 * 1024)
-#define PC_DESC_BYTES  64   /* at most; 16 in JDK 8 to 28 */
-#define INVOCATION_BCI (-1) /* entry of an nmethod without on-stack replacement */
+#define NMETHOD_BYTES	 512 /* bytes of its fields, at most; 352 in JDK 17 */
+#define PART_BYTES_MAX	 (4 * 1024 * 1024)
+#define PLACES_BYTES_MAX 512  /* between two described places of machine code */
+#define PC_DESC_BYTES	 64   /* at most; 16 in JDK 8 to 28 */
+#define INVOCATION_BCI	 (-1) /* entry of an nmethod without on-stack replacement */
 
 struct jvm_nmethod {
 	const struct jvm_vm *vm;
 	struct jvm_methods *methods;
 	const struct jvm_method *root;
+	uint64_t address;
+	uint32_t compile_id;
+	uint64_t code;		 /* address of the machine code */
 	uint32_t frame_complete; /* bytes of machine code before the frame is complete */
 	uint32_t stubs;		 /* bytes of machine code before its stubs */
 	uint32_t entry_bci;
@@ -243,17 +247,22 @@ static uint32_t frame_complete(const struct image *image)
 	return max_of(value, 0);
 }
 
+/* Returns the offset of the machine code in the nmethod. */
+static uint64_t code_begin(const struct image *image)
+{
+	const struct jvm_offsets *offsets = &jvm_vm__rec(image->vm)->offsets;
+
+	if (offsets->code_is_offset)
+		return image__load(image, offsets->blob_code, offsets->code_is_offset);
+	return image__load(image, offsets->blob_code, 8) - image->address;
+}
+
 /* Returns the offset of the stubs in the machine code; UINT32_MAX: no stubs. These are exception
  * handlers and similar code without a place in the source. */
 static uint32_t stubs_begin(struct image *image)
 {
-	const struct jvm_offsets *offsets = &jvm_vm__rec(image->vm)->offsets;
-	uint64_t code, stubs = image__field(image, "nmethod", "_stub_offset");
+	uint64_t code = code_begin(image), stubs = image__field(image, "nmethod", "_stub_offset");
 
-	if (offsets->code_is_offset)
-		code = image__load(image, offsets->blob_code, offsets->code_is_offset);
-	else
-		code = image__load(image, offsets->blob_code, 8) - image->address;
 	return stubs > code ? stubs - code : UINT32_MAX;
 }
 
@@ -299,9 +308,12 @@ int jvm_nmethod__open(const struct jvm_vm *vm, uint64_t address, uint32_t compil
 		return -ENOMEM;
 	nmethod->vm = vm;
 	nmethod->methods = methods;
+	nmethod->address = address;
+	nmethod->compile_id = compile_id;
 	nmethod->scopes.is_without_zero = jvm_vm__major(vm) >= JVM_STREAM_WITHOUT_ZERO;
 	nmethod->frame_complete = frame_complete(&image);
 	nmethod->stubs = stubs_begin(&image);
+	nmethod->code = address + code_begin(&image);
 	method = image__load(&image, offsets->nmethod_method, 8);
 	nmethod->root = jvm_methods__get(methods, method);
 	rc = nmethod->root ? nmethod__copy(nmethod, &image) : -EBADMSG;
@@ -350,10 +362,34 @@ static const struct jvm_method *method_at(struct jvm_nmethod *nmethod, uint32_t 
 	return metadata->method;
 }
 
+/* Returns true if the nmethod has not been freed, nor its memory reused for another one. */
+static bool nmethod__is_there(const struct jvm_nmethod *nmethod)
+{
+	const struct jvm_offsets *offsets = &jvm_vm__rec(nmethod->vm)->offsets;
+	struct image image = { .vm = nmethod->vm, .address = nmethod->address };
+
+	return !image__read(&image) &&
+	       image__load(&image, offsets->nmethod_compile_id, 4) == nmethod->compile_id;
+}
+
+/* Returns true if the places around the instruction at @pc_offset prove its methods. */
+static bool places_prove(const struct jvm_nmethod *nmethod, uint32_t pc_offset)
+{
+	uint8_t code[PLACES_BYTES_MAX + INSTRUCTION_BYTES_MAX];
+	uint32_t start, end;
+
+	return jvm_scopes__agree(&nmethod->scopes, pc_offset, &start, &end) &&
+	       end - start <= PLACES_BYTES_MAX &&
+	       !jvm_vm__read(nmethod->vm, nmethod->code + start, code,
+			     end - start + INSTRUCTION_BYTES_MAX) &&
+	       nmethod__is_there(nmethod) &&
+	       jvm_scopes__prove(code, pc_offset - start, end - start);
+}
+
 bool jvm_nmethod__infers_inlined(const struct jvm_nmethod *nmethod, uint32_t pc_offset, int exact,
 				 bool dense)
 {
-	return exact ? !dense || !jvm_scopes__agree(&nmethod->scopes, pc_offset)
+	return exact ? !dense || !places_prove(nmethod, pc_offset)
 		     : !jvm_scopes__describe(&nmethod->scopes, pc_offset);
 }
 

@@ -38,7 +38,7 @@ size_t jvm_nmethod__scopes(struct jvm_nmethod *nmethod, uint32_t pc_offset, int 
 
 /* Returns true if the methods inlined at this place are inferred from a place nearby. @dense:
  * the compiler has described code wherever its methods change, so that places around an
- * instruction that agree prove its methods. */
+ * instruction that agree may prove its methods (jvm_scopes__prove). */
 bool jvm_nmethod__infers_inlined(const struct jvm_nmethod *nmethod, uint32_t pc_offset, int exact,
 				 bool dense);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "core/elf/disassembly.h"
 #include "runtimes/jvm/jvm_stream.h"
 
 /* Returns the index of the first described place at or after @offset. */
@@ -38,16 +39,51 @@ bool jvm_scopes__describe(const struct jvm_scopes *scopes, uint32_t pc_offset)
 	       scopes->pcs[at].scope;
 }
 
-bool jvm_scopes__agree(const struct jvm_scopes *scopes, uint32_t pc_offset)
+bool jvm_scopes__agree(const struct jvm_scopes *scopes, uint32_t pc_offset, uint32_t *ret_start,
+		       uint32_t *ret_end)
 {
 	size_t next = find_place(scopes, (int64_t)pc_offset + 1);
 	struct jvm_scope_place before, behind;
 
-	return next && next < scopes->n_pcs && scopes->pcs[next - 1].scope &&
-	       scopes->pcs[next].scope &&
-	       !jvm_scopes__read(scopes, scopes->pcs[next - 1].scope, &before) &&
+	if (!next || next >= scopes->n_pcs || !scopes->pcs[next - 1].scope ||
+	    !scopes->pcs[next].scope)
+		return false;
+	*ret_start = scopes->pcs[next - 1].offset;
+	*ret_end = scopes->pcs[next].offset;
+	return !jvm_scopes__read(scopes, scopes->pcs[next - 1].scope, &before) &&
 	       !jvm_scopes__read(scopes, scopes->pcs[next].scope, &behind) &&
 	       before.method == behind.method && before.caller == behind.caller;
+}
+
+struct path {
+	size_t end;
+	bool has_end; /* the instruction at `end` does not jump */
+};
+
+static int path__take(void *ctx, const struct instruction *instruction)
+{
+	struct path *path = ctx;
+
+	if (instruction->flow != FLOW_ON)
+		return 1;
+	path->has_end = instruction->address == path->end;
+	return instruction->address >= path->end;
+}
+
+/* Returns true if the instruction sets a register to a constant. */
+static bool is_constant(const uint8_t *code)
+{
+	code += (*code & 0xf0) == 0x40;							  /* REX */
+	return (*code & 0xf8) == 0xb8 ||						  /* mov */
+	       ((*code == 0x31 || *code == 0x33) && (code[1] & 7) == (code[1] >> 3 & 7)); /* xor */
+}
+
+bool jvm_scopes__prove(const uint8_t *code, size_t at, size_t end)
+{
+	struct path path = { .end = end };
+
+	disassembly__run(code + at, end - at + INSTRUCTION_BYTES_MAX, at, path__take, &path);
+	return path.has_end && !is_constant(code) && !is_constant(code + end);
 }
 
 int jvm_scopes__read(const struct jvm_scopes *scopes, uint32_t scope, struct jvm_scope_place *ret)

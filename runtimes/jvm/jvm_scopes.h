@@ -29,8 +29,19 @@ uint32_t jvm_scopes__at(const struct jvm_scopes *scopes, uint32_t pc_offset, boo
 bool jvm_scopes__describe(const struct jvm_scopes *scopes, uint32_t pc_offset);
 
 /* Returns true if the described places around an instruction have the same methods inlined, by
- * the same calls. */
-bool jvm_scopes__agree(const struct jvm_scopes *scopes, uint32_t pc_offset);
+ * the same calls. *@ret_start and *@ret_end are the offsets of these places. */
+bool jvm_scopes__agree(const struct jvm_scopes *scopes, uint32_t pc_offset, uint32_t *ret_start,
+		       uint32_t *ret_end);
+
+#define INSTRUCTION_BYTES_MAX 15
+
+/* Returns true if the machine code proves the methods of an instruction between two places that
+ * agree. @code begins at the first place, and ends INSTRUCTION_BYTES_MAX bytes after the second
+ * one, which is at @end. The instruction is at @at. No jump may lie from there up to the end of the
+ * instruction at @end. C2 moves instructions of inlined methods in front of the jump that decides
+ * which method is called. C2 also shares jumps and constants between methods. So neither place may
+ * be at a constant. */
+bool jvm_scopes__prove(const uint8_t *code, size_t at, size_t end);
 
 struct jvm_scope_place {
 	uint32_t method; /* index in the nmethod's metadata + 1; 0: none */

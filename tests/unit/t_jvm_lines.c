@@ -250,12 +250,36 @@ static void put_scope(struct writer *to, uint32_t caller, uint32_t method, int b
 	put_u32(to, bci + 1);
 }
 
+/* Code of C2 (JDK 25). A jump decides which of two inlined methods is called. C2 moved a volatile
+ * load of both in front of the jump, and removed all of the load but its fence. */
+static void test_places_prove(void)
+{
+	static const uint8_t code[48] = "\x0f\x1f\x44\x00\x00"	   /* 0: nop */
+					"\x83\xfa\x1c"		   /* 5: cmp $28,%edx */
+					"\x75\x23"		   /* 8: jne */
+					"\x45\x89\x53\x78"	   /* 10: mov %r10d,120(%r11) */
+					"\xf0\x83\x44\x24\xc0\x00" /* 14: lock addl */
+					"\x41\xbb\x01\x00\x00\x00" /* 20: mov $1,%r11d */
+					"\x90\x90";
+
+	ok(!jvm_scopes__prove(code, 0, 10) && !jvm_scopes__prove(code, 5, 14),
+	   "a jump in front of the place behind");
+	ok(!jvm_scopes__prove(code, 0, 8), "a place at a jump");
+	ok(!jvm_scopes__prove(code, 10, 20) && !jvm_scopes__prove(code + 20, 0, 6),
+	   "a place at a constant");
+	ok(!jvm_scopes__prove(code, 10, 15), "a place within an instruction");
+	ok(jvm_scopes__prove(code, 10, 14) && jvm_scopes__prove(code, 0, 5) &&
+		   jvm_scopes__prove(code + 10, 4, 16),
+	   "places that prove the methods");
+}
+
 static void check_scopes(bool is_without_zero)
 {
 	struct writer writer = { .bytes = { 0xff }, .n = 1, .is_without_zero = is_without_zero };
 	uint32_t outer = 1, inner, entry;
 	struct jvm_scopes scopes;
 	struct jvm_scope_place place;
+	uint32_t start = 0, end = 0;
 
 	put_scope(&writer, 0, 1, 300);
 	inner = writer.n;
@@ -282,13 +306,18 @@ static void check_scopes(bool is_without_zero)
 			   !jvm_scopes__describe(&scopes, 21),
 		   "return addresses that are described");
 		ok(!jvm_scopes__describe(&scopes, INT32_MAX), "the last place describes nothing");
-		ok(!jvm_scopes__agree(&scopes, 5) && !jvm_scopes__agree(&scopes, 15) &&
-			   !jvm_scopes__agree(&scopes, 30) && !jvm_scopes__agree(&scopes, 50),
+		ok(!jvm_scopes__agree(&scopes, 5, &start, &end) &&
+			   !jvm_scopes__agree(&scopes, 15, &start, &end) &&
+			   !jvm_scopes__agree(&scopes, 30, &start, &end) &&
+			   !jvm_scopes__agree(&scopes, 50, &start, &end),
 		   "places around an instruction that differ");
 		pcs[3].scope = inner;
-		ok(jvm_scopes__agree(&scopes, 20) && jvm_scopes__agree(&scopes, 39) &&
-			   !jvm_scopes__agree(&scopes, 40),
+		ok(jvm_scopes__agree(&scopes, 20, &start, &end) &&
+			   jvm_scopes__agree(&scopes, 39, &start, &end) &&
+			   !jvm_scopes__agree(&scopes, 40, &start, &end),
 		   "... and that agree");
+		ok(jvm_scopes__agree(&scopes, 20, &start, &end) && start == 20 && end == 40,
+		   "... and where they are");
 		scopes.n_pcs = 1;
 		is_int(jvm_scopes__at(&scopes, 5, true), 0, "no place at all");
 		scopes.n_pcs = 0;
@@ -339,6 +368,7 @@ int main(void)
 	check_lines(true);
 	check_find();
 	check_broken_lines();
+	test_places_prove();
 	check_scopes(false);
 	check_scopes(true);
 	check_broken_scopes();
