@@ -82,10 +82,12 @@ REPLAY_LD  = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(REPLAY_WRAP)
 
 VERIFIED := $(OUTPUT)/.verified
 SHARED   := share/braid/braid_hook.rb
+HEAP     := lib/braid/libbraid-heap.so
+HEAP_SRC := $(sort $(wildcard probes/heap/*.c))
 
 .PHONY: all setup tests fixtures demo check check-quick check-live check-long corpus fuzz fuzz-build \
 	fuzz-quick sanitized sanitized-quick lint install uninstall deb clean
-all: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(VERIFIED)
+all: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(OUTPUT)/$(HEAP) $(VERIFIED)
 
 setup:
 	$(Q)scripts/setup
@@ -149,6 +151,16 @@ $(OUTPUT)/braid: $(OUTPUT)/core/cli/main.o $(OUTPUT)/libbraid.a
 # Where the program looks for it: beside itself, or installed.
 $(OUTPUT)/$(SHARED): runtimes/ruby/$(notdir $(SHARED))
 	$(Q)install -Dm644 $< $@
+
+# The library for LD_PRELOAD runs in any process: it has no sanitizer, and requires only libc.
+$(OUTPUT)/$(HEAP): $(HEAP_SRC) $(wildcard probes/heap/*.h) bpf/alloc.h $(FLAGS_STAMP)
+	$(call msg,LIB,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(WARN) -O2 $(CFLAGS) $(if $(WERROR),-Werror) -fPIC -shared \
+		-fvisibility=hidden -fno-builtin -ftls-model=initial-exec $(LDFLAGS) -Wl,-z,nodelete,-z,now \
+		$(HEAP_SRC) -o $@
+
+$(OUTPUT)/tests/unit/t_heap: | $(OUTPUT)/$(HEAP)
 
 $(TEST_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
@@ -319,6 +331,7 @@ ZSH_DIR   = $(COMPL_DIR)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,si
 install: all $(OUTPUT)/man/.stamp $(SHELLS:%=$(OUTPUT)/completions/%)
 	install -Dm755 $(OUTPUT)/braid $(DESTDIR)$(PREFIX)/bin/braid
 	install -Dm644 $(OUTPUT)/$(SHARED) $(DESTDIR)$(PREFIX)/$(SHARED)
+	install -Dm644 $(OUTPUT)/$(HEAP) $(DESTDIR)$(PREFIX)/$(HEAP)
 	install -d $(MAN_DIR)
 	install -m644 $(OUTPUT)/man/*.1 $(MAN_DIR)
 	install -Dm644 $(OUTPUT)/completions/bash $(COMPL_DIR)/bash-completion/completions/braid
@@ -330,10 +343,10 @@ install: all $(OUTPUT)/man/.stamp $(SHELLS:%=$(OUTPUT)/completions/%)
 
 # What install has put there, with the pages of commands that there are no longer.
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/braid $(DESTDIR)$(PREFIX)/$(SHARED) $(MAN_DIR)/braid.1 $(MAN_DIR)/braid-*.1 \
+	rm -f $(DESTDIR)$(PREFIX)/bin/braid $(DESTDIR)$(PREFIX)/$(SHARED) $(DESTDIR)$(PREFIX)/$(HEAP) $(MAN_DIR)/braid.1 $(MAN_DIR)/braid-*.1 \
 		$(COMPL_DIR)/bash-completion/completions/braid $(ZSH_DIR)/_braid \
 		$(COMPL_DIR)/fish/vendor_completions.d/braid.fish $(UNIT_DIR)/braid.service
-	-rmdir $(DESTDIR)$(PREFIX)/share/braid
+	-rmdir $(DESTDIR)$(PREFIX)/share/braid $(DESTDIR)$(PREFIX)/lib/braid
 
 # A Debian package: build/braid_VERSION_ARCH.deb.
 deb:

@@ -42,7 +42,7 @@ def check_install():
     status, _, err = make("install", f"DESTDIR={root}", "PREFIX=/opt/braid")
     equal(status, 0, "make install", err)
     files = files_below(root)
-    for name in ("bin/braid", "share/braid/braid_hook.rb", "share/man/man1/braid.1",
+    for name in ("bin/braid", "share/braid/braid_hook.rb", "lib/braid/libbraid-heap.so", "share/man/man1/braid.1",
                  "share/man/man1/braid-record.1", "share/bash-completion/completions/braid",
                  "share/zsh/site-functions/_braid", "share/fish/vendor_completions.d/braid.fish"):
         ok("opt/braid/" + name in files, f"make install: {name}")
