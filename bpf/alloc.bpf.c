@@ -2,6 +2,7 @@
 #include "bpf/sampler.bpf.h"
 
 #include "bpf/alloc_inner.bpf.h"
+#include "bpf/alloc_sample.bpf.h"
 #include "bpf/alloc_window.bpf.h"
 #include "bpf/outstanding.bpf.h"
 
@@ -113,17 +114,6 @@ static __always_inline __u64 alloc_value_of_call(struct alloc_thread *thread, __
 	sums->value += value;
 	thread->turn.sample_ns = now_ns;
 	return alloc_scaled(value);
-}
-
-/* Begins the sample of a call for @bytes that represents @total bytes. */
-static __always_inline struct scratch *alloc_begin(__u64 bytes, __u64 total, __u64 now_ns)
-{
-	__u32 event = cfg_numbers[EVENT_ALLOC];
-	struct budget_rec *budget = budget__here();
-	struct worth worth = { bytes, 1, total };
-
-	worth.weight = budget__weight(budget ? budget__of(budget, event) : NULL, bytes, total);
-	return sample__begin_of(event, now_ns, &worth);
 }
 
 SEC("?uprobe")

@@ -67,6 +67,7 @@
 	X(LOCK_WAITERS, "waits for locks whose holder is not seen: too many threads wait") \
 	X(LOCKS_HELD, "mutexes without their order: the thread holds too many at once")    \
 	X(ALLOC_THREAD, "threads whose allocations are not seen: no memory")               \
+	X(HEAP_VALUES, "allocations not seen: a probe with an impossible size or weight")  \
 	X(HELD_FULL, "allocations not followed until they are freed: too many at once")    \
 	X(HELD_REUSED, "frees that were not seen: the address was allocated again")        \
 	X(WAITING_FULL, "threads whose waits are not seen: table full")                    \

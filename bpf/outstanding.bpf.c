@@ -8,14 +8,6 @@ const volatile __u32 cfg_outstanding = 0;
 /* Unique links: those of block I/O begin at 1. */
 __u64 last_held = 1ULL << 62;
 
-static __always_inline void held__note(const struct held_key *key, const struct held_rec *rec)
-{
-	if (!bpf_map_update_elem(&held, key, rec, BPF_ANY))
-		return;
-	count(COUNT_HELD_FULL);
-	held__drop(rec->link);
-}
-
 /* Returns the address that @call has allocated; 0: none. */
 static __always_inline __u64 held__returned(const struct held_call *call, __u64 result)
 {

@@ -73,6 +73,14 @@ static __always_inline void held__drop(__u64 link)
 		count(COUNT_RING_FULL);
 }
 
+static __always_inline void held__note(const struct held_key *key, const struct held_rec *rec)
+{
+	if (!bpf_map_update_elem(&held, key, rec, BPF_ANY))
+		return;
+	count(COUNT_HELD_FULL);
+	held__drop(rec->link);
+}
+
 /* Returns 1 if this call is an inner call of the current one. The current call has not returned,
  * except by an exception: its return would have been seen. A tail call has no return address of its
  * own. */

@@ -13,6 +13,7 @@
 #include "core/events/alloc_code.h"
 #include "core/events/alloc_sites.h"
 #include "core/events/alloc_watch.h"
+#include "core/events/heap.h"
 #include "core/events/nearest.h"
 #include "core/target/images.h"
 #include "core/target/process.h"
@@ -260,9 +261,10 @@ int alloc__unknown(const struct event *event, const struct event_place *place, s
 		if (place->runtimes[i]->allocator && !place->runtimes[i]->allocator->why_not)
 			snprintf(names + strlen(names), sizeof(names) - strlen(names), ", alloc:%s",
 				 place->runtimes[i]->name);
-	return err__set(err, -EINVAL,
-			"there is no event %s. Choose alloc, alloc:malloc, alloc:mmap%s",
-			event->spec.name, names);
+	return err__set(
+		err, -EINVAL,
+		"there is no event %s. Choose alloc, alloc:usdt, alloc:malloc, alloc:mmap%s",
+		event->spec.name, names);
 }
 
 static int attach_calls(struct event *event, const struct event_place *place, struct err *err)
@@ -358,11 +360,13 @@ static const struct event_kind of_mmap = {
 /* Accepts any other argument: the runtimes are available when the event is attached. */
 static int parse(struct event_spec *spec, struct err *err)
 {
-	static const char *const names[] = { "malloc", "mmap" };
+	static const char *const names[] = { "malloc", "mmap", "usdt" };
 	const char *argument = event__argument(spec);
 	struct nearest nearest = nearest__to(argument, strlen(argument));
 
-	spec->kind = strcmp(argument, "mmap") ? &of_calls : &of_mmap;
+	spec->kind = !strcmp(argument, "usdt")	 ? &heap_alloc
+		     : !strcmp(argument, "mmap") ? &of_mmap
+						 : &of_calls;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (!strcmp(argument, names[i]))
 			return 0;
@@ -380,7 +384,7 @@ const struct event_kind event_alloc = {
 	.optional = true,
 	.unit = "bytes",
 	.help = "Allocations, weighted by bytes (-c 512k): alloc, alloc:malloc, alloc:mmap, "
-		"alloc:RUNTIME",
+		"alloc:RUNTIME, alloc:usdt",
 	.type = CHAIN_UPROBE,
 	.programs = all,
 	.slot = EVENT_ALLOC,

@@ -13,6 +13,7 @@
 #include "core/base/util.h"
 #include "core/events/alloc.h"
 #include "core/events/alloc_sites.h"
+#include "core/events/heap.h"
 #include "core/events/nearest.h"
 #include "core/events/return_points.h"
 #include "core/target/images.h"
@@ -298,7 +299,12 @@ static int parse(struct event_spec *spec, struct err *err)
 		return err__set(err, -EINVAL,
 				"--outstanding does not support alloc:mmap: /proc/PID/smaps lists "
 				"current mappings. Use -e alloc:malloc --outstanding for malloc");
+	if (!strcmp(argument, "usdt")) {
+		spec->kind = &heap_outstanding;
+		return 0;
+	}
 	nearest__add(&nearest, "malloc");
+	nearest__add(&nearest, "usdt");
 	if (strcmp(argument, "malloc") != 0 && nearest.n)
 		return err__set(err, -EINVAL, "there is no event %s: did you mean %s:%s?",
 				spec->name, spec->kind->name, nearest__text(&nearest));

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "bpf/heap.h"
 #include "bpf/kept.h"
 #include "bpf/lock_calls.h"
 #include "bpf/outstanding.h"
@@ -235,6 +236,8 @@ int kernel_half__configure(struct kernel_half *half)
 		err = bpf_map__set_max_entries(skel->maps.lock_lives, LOCK_LIVES_MAX);
 	if (!err && half->opts.numbers[EVENT_ALLOC] && !half->opts.outstanding)
 		err = bpf_map__set_max_entries(skel->maps.alloc_codes, ALLOC_CODES_MAX);
+	if (!err && half->opts.numbers[EVENT_ALLOC])
+		err = bpf_map__set_max_entries(skel->maps.heap_sites, HEAP_SITES_MAX);
 	if (!err && half->opts.outstanding)
 		err = bpf_map__set_max_entries(skel->maps.held, HELD_MAX);
 	if (!err)

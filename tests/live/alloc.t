@@ -163,7 +163,7 @@ def check_refused():
             ("alloc:ruby", "true", 1, "does not report their size"),
             ("alloc,alloc:mmap", "true", 2, "cannot be recorded together"),
             ("alloc:python", "/usr/bin/python3.11", 1, "_PyObject_Malloc"), # Debian's has no symbols
-            ("alloc:cobol", ALLOCS, 1, "Choose alloc, alloc:malloc, alloc:mmap, alloc:python"),
+            ("alloc:cobol", ALLOCS, 1, "Choose alloc, alloc:usdt, alloc:malloc, alloc:mmap, alloc:python"),
             ("alloc", stripped, 1, "is statically linked and has no symbol malloc. Use -e alloc:mmap "
                                    "for memory from the kernel")]:
         result = gate.braid("record", "-e", event, "-o", gate.path("refused.db"), "--", command)

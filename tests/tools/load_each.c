@@ -58,6 +58,8 @@ static const struct {
 	{ "alloc", false },
 	{ "alloc:malloc", false },
 	{ "alloc:mmap", false },
+	{ "alloc:usdt", false },
+	{ "outstanding:usdt", false },
 	{ "outstanding", false },
 	{ "block-io", false },
 	{ "page-fault", false },

@@ -1,0 +1,110 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The events alloc:usdt and outstanding:usdt: allocations that libbraid-heap.so samples in the
+process. The recording is compared with the program's own sums, and with the library's."""
+
+import os
+import signal
+
+import gate
+
+HEAP = os.path.join(gate.OUTPUT, "fixtures/native/heap")
+LIBRARY = os.path.join(gate.OUTPUT, "lib/braid/libbraid-heap.so")
+JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+PYTHON = "/usr/bin/python3"
+
+
+def record(title, lines, options=(), period=1, more=()):
+    """(the recording, the program's last answer as numbers)."""
+    env = dict(os.environ, LD_PRELOAD=":".join([LIBRARY, *more]), BRAID_HEAP_BYTES=str(period))
+    target = gate.start(HEAP, env=env)
+    gate.wait_line(target, "ready")
+    file = gate.path(f"{len(os.listdir(gate.tmp))}.db")
+    braid = gate.start(gate.BRAID, "record", "-e", "alloc:usdt", *options, "--max-overhead", "none",
+                       "-p", target.pid, "-o", file, stderr=gate.subprocess.PIPE)
+    gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
+    for line in lines:
+        answer = gate.ask(target, line)
+    braid.send_signal(signal.SIGINT)
+    said = braid.stderr.read().decode()
+    gate.equal(braid.wait(), 0, f"{title}: status", said)
+    target.stdin.close()
+    gate.equal(target.wait(), 0, f"{title}: the program ends well")
+    recording = gate.Recording(file)
+    gate.equal(recording.counters(), {}, f"{title}: nothing is lost")
+    return recording, [int(word) for word in answer.split()[1:]]
+
+
+def by_function(recording):
+    sums = {}
+    for frames, value in recording.merged():
+        name = next((frame.split(" ")[0].split("(")[0] for frame in frames if frame.startswith("by_")), "none")
+        sums[name] = sums.get(name, 0) + value
+    return sums
+
+
+LINES = ["malloc 100 50", "realloc 10 40", "new 20 33", "aligned 10 128", "throw 3 77",
+         "threads 50 10"]
+BYTES = {"by_malloc": 5000, "by_realloc": 10 * (40 + 120), "by_new": 20 * 33 + 3 * 77 + 200 * 10,
+         "by_aligned": 10 * (640 + 128)}
+
+
+def check_each(title, more=()):
+    recording, (calls, size, _, *library) = record(title, LINES, more=more)
+    gate.equal(library[:3], [calls, size, size], f"{title}: the library samples each call")
+    gate.equal(recording.sql("SELECT count(*), sum(value), sum(total) FROM sample"),
+               [(calls, size, size)], f"{title}: each call is a sample, with its bytes")
+    gate.equal(by_function(recording), BYTES, f"{title}: below the functions that asked")
+
+
+def check_estimate():
+    recording, (_, size, _, allocs, sampled, weight, _) = record(
+        "estimate", ["malloc 200000 700", "new 100000 3000", "malloc 50 1000000"], period=65536)
+    gate.equal(recording.sql("SELECT count(*), sum(value), sum(total) FROM sample"),
+               [(allocs, sampled, weight)], "estimate: what the library reports is recorded")
+    gate.ok(abs(weight / size - 1) < 0.05, "estimate: within 5 % of the bytes", (weight, size))
+
+
+def check_outstanding():
+    lines = ["malloc 100 50", "keep 30 100", "realloc 10 40", "new 20 33", "threads 50 10"]
+    recording, (calls, _, frees, allocs, _, _, library_frees) = record(
+        "outstanding", lines, ["--outstanding"])
+    gate.equal((allocs, library_frees), (calls, frees), "outstanding: the library sees each free")
+    gate.equal(by_function(recording), {"by_keep": 3000}, "outstanding: what is not freed")
+
+
+def check_python():
+    """PYTHONMALLOC=malloc: each object is an allocation of malloc."""
+    script = "def keep(n):\n return [bytes(5000) for i in range(n)]\nkept = keep(1000)\n"
+    file = gate.path("python.db")
+    env = dict(os.environ, LD_PRELOAD=LIBRARY, BRAID_HEAP_BYTES="1", PYTHONMALLOC="malloc")
+    result = gate.braid("record", "-e", "alloc:usdt", "--max-overhead", "none", "-o", file, "--",
+                        PYTHON, "-c", script, env=env)
+    gate.equal(result.status, 0, "python: status", result.err)
+    sums = sum(value for frames, value in gate.Recording(file).merged()
+               if any(frame.startswith("keep ") for frame in frames)
+               and value % 5033 == 0)
+    gate.equal(sums, 1000 * 5033, "python: bytes objects, below the function that makes them")
+
+
+def check_none():
+    target = gate.start(HEAP)
+    gate.wait_line(target, "ready")
+    result = gate.braid("record", "-e", "alloc:usdt", "-p", target.pid, "-d", "1", "-o",
+                        gate.path("none.db"))
+    gate.ok(result.status != 0 and "LD_PRELOAD=libbraid-heap.so" in result.err,
+            "none: a process without the probes is refused, with the remedy", result.err)
+    target.stdin.close()
+
+
+gate.need_root()
+check_each("glibc")
+if os.path.exists(JEMALLOC):
+    check_each("jemalloc", [JEMALLOC])
+else:
+    gate.skip(f"there is no {JEMALLOC}", "jemalloc: each call is a sample")
+check_estimate()
+check_outstanding()
+check_python()
+check_none()
+gate.done()
