@@ -44,7 +44,15 @@ struct record_opts {
 	struct told_source told[SOURCES_TOLD];
 };
 
-enum { OPT_SOURCE = 0x100, OPT_UNWIND, OPT_FORCE, OPT_MAX_OVERHEAD, OPT_WAKER, OPT_OUTSTANDING };
+enum {
+	OPT_SOURCE = 0x100,
+	OPT_UNWIND,
+	OPT_FORCE,
+	OPT_MAX_OVERHEAD,
+	OPT_WAKER,
+	OPT_OUTSTANDING,
+	OPT_NO_PRELOAD
+};
 
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID[,PID...]", 0,
@@ -79,6 +87,8 @@ static const struct argp_option options[] = {
 	  "With alloc: record only allocations that are not freed when the recording "
 	  "ends; report --by age and --min-age group and select them by age",
 	  0 },
+	{ "no-preload", OPT_NO_PRELOAD, NULL, 0,
+	  "With alloc:usdt and a command: do not load libbraid-heap.so into the command", 0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0,
 	  "Only these runtimes (default: all that are found); native frames are always recorded",
 	  1 },
@@ -261,6 +271,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_WAKER:
 		record->waker = true;
 		break;
+	case OPT_NO_PRELOAD:
+		opts->no_preload = true;
+		break;
 	case OPT_OUTSTANDING:
 		record->outstanding = true;
 		break;
@@ -281,9 +294,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opts->output = arg;
 		record->output_given = true;
 		break;
-	case 'v':
-		record->verbose = true;
-		return cli__parse_target(key, arg, state, opts, &record->pids);
 	case OPT_FORCE:
 		opts->force = true;
 		break;
@@ -307,6 +317,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			opts->source = RUNTIME_SOURCE_WALK;
 		break;
 	default:
+		record->verbose |= key == 'v';
 		return cli__parse_target(key, arg, state, opts, &record->pids);
 	}
 	return 0;

@@ -2,9 +2,12 @@
 #include "core/events/heap.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 
@@ -16,6 +19,7 @@
 #include "probes/usdt_args.h"
 
 #define PROVIDER "otel_memory"
+#define LIBRARY	 "libbraid-heap.so"
 
 enum { ON_ALLOC, ON_FREE, PROGRAMS_N };
 
@@ -117,7 +121,7 @@ static int attach_file(struct event *event, const struct event_place *place,
 		return 0;
 	if (ret == -EPERM || ret == -ENOMEM)
 		return err__set(err, ret, "%s", reason.text);
-	snprintf(event->note, sizeof(event->note), "%s", reason.text);
+	snprintf(event->note, sizeof(event->note), "%.*s", EVENT_NOTE_BYTES - 1, reason.text);
 	return 0;
 }
 
@@ -175,3 +179,51 @@ const struct event_kind heap_outstanding = {
 	.whole = true,
 	HEAP,
 };
+
+bool heap__is(const struct event_spec *spec)
+{
+	return spec->kind == &heap_alloc || spec->kind == &heap_outstanding;
+}
+
+/* Finds the library beside the installed program, or in the build's directory. */
+static int find_library(char ret[PATH_MAX])
+{
+	static const char *const places[] = { "../lib/braid", "lib/braid" };
+	char program[PATH_MAX], path[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	program[max_of(len, 0)] = '\0';
+	if (!strrchr(program, '/'))
+		return -ENOENT;
+	*strrchr(program, '/') = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		int n = snprintf(path, sizeof(path), "%s/%s/" LIBRARY, program, places[i]);
+
+		/* The linker splits LD_PRELOAD at blanks and colons. */
+		if (n < (int)sizeof(path) && !access(path, R_OK) && realpath(path, ret) &&
+		    !strpbrk(ret, " :"))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+int heap__preload(uint64_t bytes, struct err *err)
+{
+	const char *others = getenv("LD_PRELOAD");
+	char library[PATH_MAX], number[32], *list;
+	int ret = find_library(library);
+
+	if (ret)
+		return err__set(err, ret,
+				"cannot find " LIBRARY " beside braid: the command runs without a "
+				"sampler of its allocations");
+	if (others && strstr(others, LIBRARY))
+		return 0;
+	if (asprintf(&list, "%s%s%s", library, others && *others ? ":" : "", others ?: "") < 0)
+		return err__set(err, -ENOMEM, "out of memory");
+	snprintf(number, sizeof(number), "%" PRIu64, bytes);
+	if (setenv("LD_PRELOAD", list, 1) || (bytes && setenv("BRAID_HEAP_BYTES", number, 1)))
+		ret = err__set(err, -ENOMEM, "out of memory");
+	free(list);
+	return ret;
+}

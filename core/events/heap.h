@@ -10,4 +10,12 @@
 extern const struct event_kind heap_alloc;	 /* alloc:usdt */
 extern const struct event_kind heap_outstanding; /* outstanding:usdt */
 
+/* Returns true for both. */
+bool heap__is(const struct event_spec *spec);
+
+/* Puts libbraid-heap.so first into LD_PRELOAD of this process's environment, for a command: one
+ * sample in @bytes (0: its default). Returns 0, or -ENOENT with a message if the library is neither
+ * beside the program nor installed, or -ENOMEM. */
+int heap__preload(uint64_t bytes, struct err *err);
+
 #endif

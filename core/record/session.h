@@ -60,7 +60,8 @@ struct session_opts {
 	struct event_list events; /* empty: cpu, if anything */
 	uint32_t frequency_hz;	  /* rate of events by the clock */
 	uint64_t period;	  /* other events: one in `period` is sampled; 0: each */
-	uint64_t bytes; /* events sampled by bytes: one sample in this many bytes; 0: each */
+	uint64_t bytes;	 /* events sampled by bytes: one sample in this many bytes; 0: each */
+	bool no_preload; /* alloc:usdt: the command gets no sampler */
 	const struct trigger_place *trigger; /* NULL: the events; else instead of them */
 	uint32_t ring_bytes;  /* size of the ring buffer, a power of two, in pages; 0: default */
 	uint32_t table_bytes; /* memory for unwind tables; 0: default */

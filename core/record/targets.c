@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/events/heap.h"
 
 static void prepare_command(const struct session_opts *opts)
 {
@@ -13,6 +14,19 @@ static void prepare_command(const struct session_opts *opts)
 		if (opts->enabled & 1U << i &&
 		    runtime__has(opts->runtimes[i], probes, prepare_command))
 			opts->runtimes[i]->probes->prepare_command(opts->command);
+}
+
+/* Gives the command the sampler that passes the probes of alloc:usdt. */
+static void preload(const struct session *session)
+{
+	const struct session_opts *opts = &session->opts;
+	uint32_t number = event_list__of_slot(&opts->events, EVENT_ALLOC);
+	struct err note = {};
+
+	if (opts->no_preload || !number || !heap__is(&opts->events.list[number - 1]))
+		return;
+	if (heap__preload(opts->bytes, &note) && opts->on_note)
+		opts->on_note(opts->ctx, note.text);
 }
 
 /* Returns true if all processes must be read before sampling starts: to find threads that wait, or
@@ -63,6 +77,7 @@ int session__add_targets(struct session *session, struct err *err)
 	if (opts->command) {
 		if (opts->source == RUNTIME_SOURCE_PROBES || opts->source == RUNTIME_SOURCE_CALLS)
 			prepare_command(opts);
+		preload(session);
 		ret = child__fork(
 			&session->command.child,
 			&(struct child_opts) { .command = opts->command,

@@ -87,6 +87,20 @@ def check_python():
     gate.equal(sums, 1000 * 5033, "python: bytes objects, below the function that makes them")
 
 
+def check_command():
+    """A command gets the library, before another preloaded one, and the period of -c."""
+    for options, wanted in [(["-c", "1"], BYTES), (["--no-preload"], {})]:
+        file = gate.path(f"command{len(options)}.db")
+        env = dict(os.environ, LD_PRELOAD=gate.MARKER)
+        result = gate.braid("record", "-e", "alloc:usdt", *options, "--max-overhead", "none", "-o",
+                            file, "--", HEAP, env=env, input="\n".join(LINES).encode() + b"\n",
+                            stdin=None)
+        gate.equal(result.status, 0, f"command {options}: status", result.err)
+        sums = by_function(gate.Recording(file))
+        sums.pop("none", None)  # before main
+        gate.equal(sums, wanted, f"command {options}: bytes below the functions that asked")
+
+
 def check_none():
     target = gate.start(HEAP)
     gate.wait_line(target, "ready")
@@ -106,5 +120,6 @@ else:
 check_estimate()
 check_outstanding()
 check_python()
+check_command()
 check_none()
 gate.done()
