@@ -13,7 +13,7 @@ struct task_times {
 	__u64 begin_ns[2 * EVENTS_MAX]; /* by number of the event; 0: no interval has begun */
 	__u64 syscall_ns;		/* start of the current system call `syscall`; 0: none */
 	__u64 syscall;
-	__u64 heard; /* 1: a selected system call of the task has begun or ended since the start */
+	__u64 seen; /* 1: a selected system call of the task has begun or ended since the start */
 	struct worth worth; /* that of the last interval; the BPF stack has no room for it */
 };
 

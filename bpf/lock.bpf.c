@@ -86,7 +86,7 @@ static __always_inline void lock__note(const struct futex_call *regs, __u32 comm
 
 	if (!rec)
 		return;
-	thread->heard = 1;
+	thread->seen = 1;
 	rec->state = STATE_BLOCKED;
 	rec->peer = lock__owner(regs, command);
 	rec->link = 0;
@@ -190,7 +190,7 @@ static __always_inline struct lock_thread *lock__under_way(const struct pt_regs 
 	struct futex_call regs;
 	__u32 command;
 
-	if ((thread && thread->heard) || bpf_probe_read_kernel(&regs, sizeof(regs), &from->rdx) ||
+	if ((thread && thread->seen) || bpf_probe_read_kernel(&regs, sizeof(regs), &from->rdx) ||
 	    arch__is_compat(regs.cs) || !is_target())
 		return NULL;
 	command = regs.rsi & FUTEX_COMMANDS;
@@ -199,7 +199,7 @@ static __always_inline struct lock_thread *lock__under_way(const struct pt_regs 
 	if (!thread)
 		thread = lock__thread();
 	/* User space may have taken the one that never ended. */
-	return thread && !__sync_lock_test_and_set(&thread->heard, 1) ? thread : NULL;
+	return thread && !__sync_lock_test_and_set(&thread->seen, 1) ? thread : NULL;
 }
 
 SEC("?raw_tp")

@@ -9,7 +9,7 @@
 struct lock_thread {
 	struct waiting_rec rec;
 	__u64 last_ns; /* start of the last wait */
-	__u64 heard;   /* 1: a wait has begun or ended in it since recording began */
+	__u64 seen;    /* 1: a wait has begun or ended in it since recording began */
 };
 
 struct {

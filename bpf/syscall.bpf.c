@@ -43,7 +43,7 @@ int on_syscall_enter(struct bpf_raw_tracepoint_args *ctx)
 	times = times__make();
 	if (!times)
 		return 0;
-	times->heard = 1;
+	times->seen = 1;
 	times->syscall = number;
 	times->syscall_ns = bpf_ktime_get_ns();
 	return 0;
@@ -68,7 +68,7 @@ static __always_inline struct task_times *syscall__under_way(struct bpf_raw_trac
 		__u64 orig_rax, rip, cs; /* in this order in struct pt_regs */
 	} regs;
 
-	if ((times && times->heard) ||
+	if ((times && times->seen) ||
 	    bpf_probe_read_kernel(&regs, sizeof(regs),
 				  &((struct pt_regs *)ctx->args[0])->orig_rax) ||
 	    arch__is_compat(regs.cs) || !syscall__event(regs.orig_rax) ||
@@ -77,7 +77,7 @@ static __always_inline struct task_times *syscall__under_way(struct bpf_raw_trac
 	if (!times)
 		times = times__make();
 	/* User space may have reported it already, as a call that never ended. */
-	if (!times || __sync_lock_test_and_set(&times->heard, 1))
+	if (!times || __sync_lock_test_and_set(&times->seen, 1))
 		return NULL;
 	*ret_number = regs.orig_rax;
 	return times;

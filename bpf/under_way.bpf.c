@@ -12,14 +12,14 @@ __u64 calls_taken = 0; /* 1: user space takes the notes */
 
 /* Returns the start of the call, or 0 if there is none. For a thread without an event so far, that
  * is the start of the recording. */
-static __always_inline __u64 call__since(__u64 *since_ns, __u64 *heard)
+static __always_inline __u64 call__since(__u64 *since_ns, __u64 *seen)
 {
 	__u64 ns, was;
 
 	if (!calls_taken)
-		return *since_ns ?: *heard ? 0 : sample_from_ns;
+		return *since_ns ?: *seen ? 0 : sample_from_ns;
 	ns = __sync_lock_test_and_set(since_ns, 0);
-	was = __sync_lock_test_and_set(heard, 1);
+	was = __sync_lock_test_and_set(seen, 1);
 	return ns ?: was ? 0 : sample_from_ns;
 }
 
@@ -30,8 +30,8 @@ static __always_inline void put_syscall(struct task_struct *task, struct call_re
 
 	if (!times)
 		return;
-	ret->syscall = times->heard ? times->syscall : CALL_UNKNOWN;
-	ret->syscall_ns = call__since(&times->syscall_ns, &times->heard);
+	ret->syscall = times->seen ? times->syscall : CALL_UNKNOWN;
+	ret->syscall_ns = call__since(&times->syscall_ns, &times->seen);
 }
 
 static __always_inline void put_lock(struct task_struct *task, struct call_rec *ret)
@@ -43,7 +43,7 @@ static __always_inline void put_lock(struct task_struct *task, struct call_rec *
 		return;
 	ret->link = thread->rec.link;
 	ret->peer = thread->rec.peer;
-	ret->lock_ns = call__since(&thread->rec.off_ns, &thread->heard);
+	ret->lock_ns = call__since(&thread->rec.off_ns, &thread->seen);
 }
 
 /* Stores the call for a lock. A call that began before its probes were attached is not visible. */
