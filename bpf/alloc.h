@@ -99,12 +99,12 @@ struct alloc_window {
 	__u64 tick_ns;	/* the cost of a tick of the clock */
 	__u64 period;	/* maximum period of its samples, in bytes */
 	/* Written by the kernel half: */
-	__u64 opened;	 /* number of the window that has been opened */
-	__u64 opened_ns; /* start of that window */
-	__u64 threads;	 /* number of threads that have one */
-	__u64 life_ns;	 /* life of threads that no window represents yet */
-	__u64 told_ns;	 /* the part of it that this window represents */
-	__u64 scale;	 /* factor for the value of each sample, in 256ths */
+	__u64 opened;	      /* number of the window that has been opened */
+	__u64 opened_ns;      /* start of that window */
+	__u64 threads;	      /* number of threads that have one */
+	__u64 life_ns;	      /* life of threads that no window represents yet */
+	__u64 represented_ns; /* the part of it that this window represents */
+	__u64 scale;	      /* factor for the value of each sample, in 256ths */
 };
 
 /* Sums of all windows so far on one CPU, from the kernel half. */

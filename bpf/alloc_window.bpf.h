@@ -106,13 +106,13 @@ static __always_inline void alloc_turn_begin(struct alloc_turn *turn, struct tas
 static __always_inline void alloc_window_open(__u64 now_ns)
 {
 	__u64 covered_ns = alloc_window.threads * alloc_window.width_ns;
-	__u64 told_ns = alloc_window.life_ns / 2;
+	__u64 represented_ns = alloc_window.life_ns / 2;
 
 	if (!covered_ns || (__s64)alloc_window.life_ns <= 0)
 		return;
-	alloc_window.scale = (told_ns << 8) / covered_ns;
-	alloc_window.told_ns = told_ns;
-	alloc_window.life_ns -= told_ns;
+	alloc_window.scale = (represented_ns << 8) / covered_ns;
+	alloc_window.represented_ns = represented_ns;
+	alloc_window.life_ns -= represented_ns;
 	alloc_window.opened_ns = now_ns;
 	alloc_window.opened = alloc_window.number;
 }

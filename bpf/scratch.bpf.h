@@ -255,14 +255,14 @@ static __always_inline __u32 code__new(void)
 	return __sync_fetch_and_add(&last_code, 1) + 1;
 }
 
-/* Stores the number *@code in @codes, a runtime's map of numbers, if user space was @told. Sets
+/* Stores the number *@code in @codes, a runtime's map of numbers, if user space was @reported. Sets
  * *@code to the number in the map: an interrupted program, or one on another CPU, may have been
  * first. Returns -1 if there is no number; the next sample then tries again. */
-static __always_inline int code__keep(void *codes, const void *key, int told, __u32 *code)
+static __always_inline int code__keep(void *codes, const void *key, int reported, __u32 *code)
 {
 	const __u32 *known;
 
-	if (told && !bpf_map_update_elem(codes, key, code, BPF_NOEXIST))
+	if (reported && !bpf_map_update_elem(codes, key, code, BPF_NOEXIST))
 		return 0;
 	known = bpf_map_lookup_elem(codes, key);
 	if (!known) {

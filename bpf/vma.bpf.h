@@ -25,7 +25,7 @@ struct {
 	__uint(max_entries, 16384);
 	__type(key, struct reported_key);
 	__type(value, __u32);
-} told __weak SEC(".maps");
+} reported_images __weak SEC(".maps");
 
 /* --- the file of a mapping --- */
 
@@ -166,7 +166,7 @@ static __always_inline void mapping__report(const struct scratch *scratch,
 				  .program = scratch->proc.program,
 				  .image = image };
 
-	__u32 *reported = bpf_map_lookup_elem(&told, &key);
+	__u32 *reported = bpf_map_lookup_elem(&reported_images, &key);
 
 	if (reported && *reported == image)
 		return;
@@ -174,7 +174,7 @@ static __always_inline void mapping__report(const struct scratch *scratch,
 		count(COUNT_EVENT_LOST);
 		return;
 	}
-	bpf_map_update_elem(&told, &key, &image, BPF_ANY);
+	bpf_map_update_elem(&reported_images, &key, &image, BPF_ANY);
 }
 
 /* Returns the reason why an address in this mapping is not code; 0: it is code. */

@@ -10,7 +10,7 @@ void host_unwind__open(void)
 	HOST_ARRAY(copy_slots, 1);
 	HOST_ARRAY(kept_stacks, KEPT_WAYS);
 	HOST_HASH(image_files, 64);
-	HOST_HASH(told, 64);
+	HOST_HASH(reported_images, 64);
 	HOST_HASH(unmapped_reports, 64);
 	HOST_ARRAY_OF_MAPS(chunks, CHUNKS_MAX);
 	HOST_HASH_OF_MAPS(mappings, 2048);

@@ -92,7 +92,7 @@ struct quota_account {
 	struct entry entry;
 	struct user *user; /* NULL: trusted user */
 	uint32_t n_open;
-	bool told;
+	bool reported;
 	char *name;
 	UT_hash_handle hh; /* ordered by the time of the last opening */
 };
@@ -246,9 +246,9 @@ static struct levels levels_of(struct quota_account *account)
 
 static void note_over(struct quota_account *account, enum quota_level level)
 {
-	if (account->told)
+	if (account->reported)
 		return;
-	account->told = true;
+	account->reported = true;
 	if (over.n < QUOTA_OVER_NAMES) {
 		over.names[over.n] = strdup(account->name);
 		over.levels[over.n] = level;
@@ -442,7 +442,7 @@ void quota__set_limits(const struct quota_limits *given)
 	for (account = accounts; account; account = next) {
 		next = account->hh.next;
 		account->entry = (struct entry) {};
-		account->told = false;
+		account->reported = false;
 		if (!account->n_open)
 			free_account(account);
 	}

@@ -24,8 +24,8 @@
 #define BYTES		 (512 << 10) /* as in Go and tcmalloc */
 
 /* Reports about processes that were printed; equal ones are not printed again. */
-#define SOURCES_TOLD 32
-struct told_source {
+#define SOURCES_REPORTED_MAX 32
+struct reported_source {
 	const struct runtime *runtime;
 	char version[32], source[16], reason[RUNTIME_REASON_BYTES];
 };
@@ -41,7 +41,7 @@ struct record_opts {
 	bool outstanding; /* only allocations that are not freed */
 	bool verbose;
 	bool output_given;
-	struct told_source told[SOURCES_TOLD];
+	struct reported_source reported[SOURCES_REPORTED_MAX];
 };
 
 enum {
@@ -331,29 +331,29 @@ static void end_status_line(struct record_opts *record)
 }
 
 /* Returns true if an equal report was printed: a server's workers would otherwise repeat it. */
-static bool was_told(struct record_opts *record, const struct told_source *now)
+static bool was_reported(struct record_opts *record, const struct reported_source *now)
 {
 	size_t i;
 
-	for (i = 0; i < SOURCES_TOLD && record->told[i].runtime; i++)
-		if (!memcmp(&record->told[i], now, sizeof(*now)))
+	for (i = 0; i < SOURCES_REPORTED_MAX && record->reported[i].runtime; i++)
+		if (!memcmp(&record->reported[i], now, sizeof(*now)))
 			return !record->verbose;
-	if (i < SOURCES_TOLD)
-		record->told[i] = *now;
+	if (i < SOURCES_REPORTED_MAX)
+		record->reported[i] = *now;
 	return false;
 }
 
 static void on_source(void *ctx, struct process *process, const struct runtime *runtime,
 		      const char *version, const char *source, const char *reason)
 {
-	struct told_source now;
+	struct reported_source now;
 
 	memset(&now, 0, sizeof(now));
 	now.runtime = runtime;
 	snprintf(now.version, sizeof(now.version), "%s", version ?: "");
 	snprintf(now.source, sizeof(now.source), "%s", source);
 	snprintf(now.reason, sizeof(now.reason), "%s", reason ?: "");
-	if (was_told(ctx, &now))
+	if (was_reported(ctx, &now))
 		return;
 	end_status_line(ctx);
 	cli__print_source(process->pid, runtime->name, version, source, reason);

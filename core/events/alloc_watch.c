@@ -390,7 +390,7 @@ static int watch_window(struct alloc_watch *watch, struct watcher *watcher, stru
 	watch_open(watch, number, width_ns, &opened, &seen);
 	pthread_mutex_lock(&watch->lock);
 	if (!windows__close(&watch->windows, spent_ns(watch), &seen, window->scale / 256.0,
-			    opened ? window->told_ns : 0, now_ns()))
+			    opened ? window->represented_ns : 0, now_ns()))
 		return 0;
 	window->link = 0;
 	ret = attach_always(watch, watcher, err);

@@ -60,21 +60,21 @@ struct event {
 	struct bpf_link **links; /* added by event__add_link(); owned */
 	int *fds;		 /* descriptors of the links' perf events; -1: none */
 	size_t n_links, cap_links;
-	struct probe_set *probes;	/* in programs and libraries; NULL: none */
-	uint64_t joined_changes;	/* tracker__changes() at the last update of `probes`, ... */
-	uint32_t joined_serial;		/* ... and the last serial number of a process then */
-	uint64_t late_ns;		/* longest time that a new process ran without its probes */
-	uint32_t n_late;		/* number of such processes */
-	char late[300];			/* message about such processes; "": none */
-	bool by_process;		/* probes are only in processes that joined */
-	uint64_t n_missed;		/* processes that ended before they had probes */
-	char told[EVENT_NOTE_BYTES];	/* result of events__late() */
-	void *own;			/* data of the kind */
-	char caution[EVENT_NOTE_BYTES]; /* warning for the user at the start; "": none */
-	uint64_t n_left_out;		/* functions for which alloc_codes had no room */
-	char note[EVENT_NOTE_BYTES];	/* losses, with the reason; "": none */
-	double stopped;			/* fraction of time in which the kernel stopped its clock */
-	uint64_t ended_ns;		/* time at which the limit ended the event; 0: not ended */
+	struct probe_set *probes; /* in programs and libraries; NULL: none */
+	uint64_t joined_changes;  /* tracker__changes() at the last update of `probes`, ... */
+	uint32_t joined_serial;	  /* ... and the last serial number of a process then */
+	uint64_t late_ns;	  /* longest time that a new process ran without its probes */
+	uint32_t n_late;	  /* number of such processes */
+	char late[300];		  /* message about such processes; "": none */
+	bool by_process;	  /* probes are only in processes that joined */
+	uint64_t n_missed;	  /* processes that ended before they had probes */
+	char late_note[EVENT_NOTE_BYTES]; /* result of events__late() */
+	void *own;			  /* data of the kind */
+	char caution[EVENT_NOTE_BYTES];	  /* warning for the user at the start; "": none */
+	uint64_t n_left_out;		  /* functions for which alloc_codes had no room */
+	char note[EVENT_NOTE_BYTES];	  /* losses, with the reason; "": none */
+	double stopped;	   /* fraction of time in which the kernel stopped its clock */
+	uint64_t ended_ns; /* time at which the limit ended the event; 0: not ended */
 };
 
 /* the session's data for the attachment of events */

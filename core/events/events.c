@@ -556,13 +556,13 @@ const char *events__late(struct events *events, uint32_t number)
 
 	if (!event)
 		return "";
-	memcpy(event->told, event->late, sizeof(event->late));
-	n = strlen(event->told);
+	memcpy(event->late_note, event->late, sizeof(event->late));
+	n = strlen(event->late_note);
 	if (event->n_missed)
-		snprintf(event->told + n, sizeof(event->told) - n,
+		snprintf(event->late_note + n, sizeof(event->late_note) - n,
 			 "%s%" PRIu64 " process%s ended without probes: calls there are not seen",
 			 n ? "; " : "", event->n_missed, event->n_missed > 1 ? "es" : "");
-	return event->told;
+	return event->late_note;
 }
 
 uint64_t events__ended_ns(const struct events *events, uint32_t number)

@@ -141,14 +141,14 @@ static void __attribute__((noreturn)) run_helper(void *ctx, int fd)
 	braids_end = fd;
 	code = load(&library);
 	while (target_helper__receive(fd, &request, sizeof(request), &ignored) == sizeof(request)) {
-		int found = code, told;
+		int found = code, reply;
 
 		alarm(HELPER_ENDS_S);
 		if (!code)
 			found = library.find(library.client, request.build_id, request.len, NULL);
 		alarm(0);
-		told = min_of(found, 0);
-		if (target_helper__send(fd, &told, sizeof(told), found) < 0)
+		reply = min_of(found, 0);
+		if (target_helper__send(fd, &reply, sizeof(reply), found) < 0)
 			break;
 		close_fd(&found);
 	}
@@ -231,7 +231,7 @@ static int ask(const void *build_id, size_t len, const struct debuginfod_wait *w
 {
 	struct request request = { .len = len };
 	const char *failure;
-	int code, told = -EIO;
+	int code, reply = -EIO;
 
 	*ret_fd = -1;
 	if (!len || len > sizeof(request.build_id))
@@ -242,8 +242,9 @@ static int ask(const void *build_id, size_t len, const struct debuginfod_wait *w
 	memcpy(request.build_id, build_id, len);
 	code = target_helper__send(helper.fd, &request, sizeof(request), -1);
 	code = code < 0 ? code : wait_answer(wait);
-	if (!code && target_helper__receive(helper.fd, &told, sizeof(told), ret_fd) == sizeof(told))
-		code = told;
+	if (!code &&
+	    target_helper__receive(helper.fd, &reply, sizeof(reply), ret_fd) == sizeof(reply))
+		code = reply;
 	else if (!code)
 		code = -EPIPE;
 	failure = failure_of(code);

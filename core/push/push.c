@@ -276,15 +276,15 @@ static enum sent watch(struct push *push)
 {
 	const struct push_opts *opts = push->opts;
 	enum sent sent = SENT_OK;
-	bool told = false;
+	bool reported = false;
 
 	while (sent == SENT_OK) {
 		sent = push_pending(push);
 		if (sent != SENT_OK || !opts->watch)
 			break;
-		if (!told && !push->state.n && opts->on_idle)
+		if (!reported && !push->state.n && opts->on_idle)
 			opts->on_idle(opts->http.ctx);
-		told = true;
+		reported = true;
 		if (sender__sleep(&push->sender, min_of(LOOK_EVERY_S, opts->max_wait_s)))
 			sent = SENT_STOPPED;
 	}

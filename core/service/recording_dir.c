@@ -32,7 +32,7 @@ struct recording_dir {
 	size_t n_files, cap_files;
 	struct recording_name newest; /* newest name in use */
 	bool has_newest;
-	bool told_keeps_none; /* the user was notified that no finished recording fits */
+	bool reported_keeps_none; /* the user was notified that no finished recording fits */
 
 	/* --- the unfinished recording --- */
 	struct recording *recording; /* NULL: none */
@@ -137,8 +137,8 @@ static int recording_dir__keep_bounds(struct recording_dir *dir, struct err *err
 	while (!ret && dir->n_files &&
 	       (dir->n_files > opts->keep ||
 		(opts->keep_bytes && dir->stats.bytes + dir->stats.bytes_now > opts->keep_bytes))) {
-		if (dir->n_files == 1 && !dir->told_keeps_none) {
-			dir->told_keeps_none = true;
+		if (dir->n_files == 1 && !dir->reported_keeps_none) {
+			dir->reported_keeps_none = true;
 			recording_dir__note(
 				dir, "--keep-bytes is too small for one finished recording and the "
 				     "current one: each finished recording is removed");

@@ -42,7 +42,7 @@ struct search {
 	int32_t states[STATES];		       /* -1: this JDK has no such state */
 	uint64_t collections_at;	       /* 0: unknown */
 	struct jvm_frozen frozen;
-	uint64_t told; /* threads up to this id were listed */
+	uint64_t listed; /* threads up to this id were listed */
 	runtime_task_fn on_task;
 	void *ctx;
 };
@@ -194,8 +194,8 @@ static int see_thread(struct search *search, uint64_t object)
 	int rc = -EAGAIN;
 
 	for (int i = 0; rc == -EAGAIN && i < TRIES; i++) {
-		if (thread__read(search, &thread) || thread.id <= search->told || thread.carrier ||
-		    !thread.chunk)
+		if (thread__read(search, &thread) || thread.id <= search->listed ||
+		    thread.carrier || !thread.chunk)
 			return 0;
 		rc = jvm_frozen__read(&search->chunks, thread.chunk, &search->frozen);
 		if (rc == -ENOMEM)
@@ -258,7 +258,7 @@ static int pass(struct search *search, struct jvm_virtual_list *list, size_t *re
 		rc = collections(search) != before ? -EAGAIN
 						   : see_thread(search, threads[i].object);
 		if (!rc)
-			search->told = max_of(search->told, threads[i].id);
+			search->listed = max_of(search->listed, threads[i].id);
 		if (rc == -EAGAIN && collections(search) == before) {
 			++*ret_missed;
 			rc = 0;

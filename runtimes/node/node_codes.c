@@ -129,9 +129,9 @@ static struct instance *instance__find(const struct node_codes *codes, uint32_t 
 /* --- announced codes --- */
 
 static int code__read(struct code *code, const struct instance *instance,
-		      const struct node_code *told)
+		      const struct node_code *sent)
 {
-	const struct node_function_key key = node_function_key__of(&told->function);
+	const struct node_function_key key = node_function_key__of(&sent->function);
 	int rc;
 
 	if (code->kind != NODE_FUNCTION && code->kind != NODE_CODE)
@@ -139,7 +139,7 @@ static int code__read(struct code *code, const struct instance *instance,
 	rc = node_functions__get(instance->functions, &instance->heap, &key, &code->function);
 	if (rc || !code->function || code->kind != NODE_CODE)
 		return rc;
-	rc = node_compiled__open(&instance->heap, instance->functions, told, code->function,
+	rc = node_compiled__open(&instance->heap, instance->functions, sent, code->function,
 				 &code->compiled);
 	/* The code of a function that is garbage may be garbage, too. */
 	if (code->compiled && !node_function_key__holds(&instance->heap, &key)) {
@@ -152,14 +152,14 @@ static int code__read(struct code *code, const struct instance *instance,
 int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t size)
 {
 	struct instance *instance;
-	struct node_code told;
+	struct node_code sent;
 	struct code *code;
 	int rc;
 
-	if (size < REC_CODE_HEADER + sizeof(told))
+	if (size < REC_CODE_HEADER + sizeof(sent))
 		return -EBADMSG;
-	memcpy(&told, rec->name, sizeof(told));
-	instance = told.space ? instance__find(codes, told.space) : NULL;
+	memcpy(&sent, rec->name, sizeof(sent));
+	instance = sent.space ? instance__find(codes, sent.space) : NULL;
 	if (!instance || numbered_codes__find(&codes->by_number, rec->code))
 		return -EBADMSG;
 	code = calloc(1, sizeof(*code));
@@ -168,7 +168,7 @@ int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t
 	code->instance = instance;
 	instance->n_codes++;
 	code->kind = rec->table_format;
-	rc = code__read(code, instance, &told);
+	rc = code__read(code, instance, &sent);
 	if (!rc)
 		return numbered_codes__put(&codes->by_number, rec->code, code, code__free);
 	code__free(code);

@@ -162,13 +162,13 @@ static int check_fixed(const struct elf_file *file, struct err *err)
 static int take(const struct elf_file *file, const char *const *names, uint16_t value,
 		uint16_t *ret, struct err *err)
 {
-	uint32_t told;
+	uint32_t defined;
 
 	*ret = value;
-	if (constant(file, names, &told) || told == value)
+	if (constant(file, names, &defined) || defined == value)
 		return 0;
 	return err__set(err, -ENOTSUP, "V8's constant v8dbg_%s is %u, not %u as in this version",
-			names[0], told, value);
+			names[0], defined, value);
 }
 
 static int read_code(const struct elf_file *file, const struct node_version *version,

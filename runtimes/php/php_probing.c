@@ -127,7 +127,7 @@ static int find_sites(struct php_probing *probing, const struct elf_file *file, 
 static bool fires(const struct runtime_target *target)
 {
 	uint64_t variable, function, value;
-	char *told;
+	char *setting;
 	bool asked;
 
 	if (!elf_file__find_symbol(target->file, "zend_execute_ex", &variable, NULL) &&
@@ -135,9 +135,9 @@ static bool fires(const struct runtime_target *target)
 	    procfs__read_memory(target->pid, target->bias + variable, &value, sizeof(value)) &&
 	    value == target->bias + function)
 		return true;
-	told = probing__environment(target->pid, VARIABLE);
-	asked = told && atol(told);
-	free(told);
+	setting = probing__environment(target->pid, VARIABLE);
+	asked = setting && atol(setting);
+	free(setting);
 	return asked;
 }
 

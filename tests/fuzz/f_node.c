@@ -62,11 +62,11 @@ bool target__run(const uint8_t *data, size_t size)
 		memcpy(&edit, data + i * sizeof(edit), sizeof(edit));
 		apply(&edit);
 	}
-	code = told(program.one);
+	code = sent(program.one);
 	announce(program.codes, 1, NODE_FUNCTION, &code);
-	code = told_code(&program, program.optimized);
+	code = sent_code(&program, program.optimized);
 	announce(program.codes, 2, NODE_CODE, &code);
-	code = told_code(&program, program.baseline);
+	code = sent_code(&program, program.baseline);
 	announce(program.codes, 3, NODE_CODE, &code);
 	for (i = 1; i <= 3; i++)
 		named = is_named(program.codes, i, i == 1 ? 65 : 20) && named;

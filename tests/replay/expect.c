@@ -97,7 +97,7 @@ static const char *last_part(const char *name)
 	return dot ? dot + 1 : name;
 }
 
-static bool is_told(char *line, const struct pipeline_frame *frame)
+static bool is_described(char *line, const struct pipeline_frame *frame)
 {
 	char *file = strchr(line, '\t'), *number = file ? strchr(file + 1, '\t') : NULL;
 	const char *name = frame->name;
@@ -123,7 +123,8 @@ static bool is_known(const struct pipeline_frame *frame)
 
 /* Returns true if the stack has exactly the runtime frames of the section, or with @part only some
  * of them. Moves *@at past the section. */
-static bool match_told(const char **at, bool part, const struct pipeline_stack *stack, FILE *out)
+static bool match_described(const char **at, bool part, const struct pipeline_stack *stack,
+			    FILE *out)
 {
 	char line[LINE_BYTES], shown[LINE_BYTES];
 	bool good = true;
@@ -134,7 +135,7 @@ static bool match_told(const char **at, bool part, const struct pipeline_stack *
 			i++;
 		snprintf(shown, sizeof(shown), "%s", line);
 		if (good && i < stack->n_frames &&
-		    is_told(line + (*line == '?'), &stack->frames[i])) {
+		    is_described(line + (*line == '?'), &stack->frames[i])) {
 			i++;
 			continue;
 		}
@@ -155,12 +156,12 @@ static bool match_told(const char **at, bool part, const struct pipeline_stack *
 /* Returns true if the stack matches one of the described stacks. */
 static bool match_any(const char **at, bool part, const struct pipeline_stack *stack, FILE *out)
 {
-	bool good = match_told(at, part, stack, out);
+	bool good = match_described(at, part, stack, out);
 	char line[LINE_BYTES];
 
 	while (!good && !strncmp(*at, "-- or\n", 6)) {
 		next_line(at, line);
-		good = match_told(at, part, stack, out);
+		good = match_described(at, part, stack, out);
 	}
 	return good;
 }
@@ -182,7 +183,7 @@ static bool is_cut(const char *at, const struct pipeline_stack *stack)
 	return !(stack->flags & SAMPLE_COMPLETE) && may_be_cut(at);
 }
 
-static bool check_told(const char *section, const struct pipeline_stack *stack, FILE *out)
+static bool check_described(const char *section, const struct pipeline_stack *stack, FILE *out)
 {
 	bool broken = stack->flags & SAMPLE_RUNTIME_BROKEN, good;
 	bool cut = broken || is_cut(section, stack);
@@ -229,7 +230,7 @@ static bool check_called(const char *section, bool part, const struct pipeline_s
 
 			snprintf(line, sizeof(line), "%s", shown);
 			cut_suffix(&frame, name);
-			found = frame.kind < KIND_RUNTIME && is_told(line, &frame);
+			found = frame.kind < KIND_RUNTIME && is_described(line, &frame);
 		}
 		n += found;
 		if (found)
@@ -347,7 +348,7 @@ bool expect__check(const struct expect *expect, const char *name,
 	}
 	section = find_section(at, "told", rest);
 	if (strcmp(rest, " nothing") != 0)
-		good = check_told(section, stack, out);
+		good = check_described(section, stack, out);
 	section = find_section(at, "called", rest);
 	good &= !*section || check_called(section, !strcmp(rest, " part"), stack, out);
 	section = find_section(at, "unwound", rest);

@@ -49,7 +49,7 @@ struct pace { /* n more cases, each after at most max steps */
 	unsigned n, max;
 };
 
-struct told { /* a case */
+struct described { /* a case */
 	char name[PACK_NAME_BYTES];
 	pid_t tid;
 	char *frames; /* its lines; NULL: none */
@@ -64,15 +64,15 @@ struct recorder {
 	pid_t pid;	   /* process of these cases */
 	const char *images;
 	FILE *text;
-	struct told told[CASES_MAX];
-	size_t n_told;
-	struct told untold;  /* case of the options */
+	struct described described[CASES_MAX];
+	size_t n_described;
+	struct described by_options; /* case of the options */
 	const char *program; /* program of the process; NULL: the command describes its stacks */
 };
 
 /* --- the command's description --- */
 
-static char *read_told(pid_t pid, const char *name)
+static char *read_described(pid_t pid, const char *name)
 {
 	char path[4096], *text;
 	ssize_t n = -1;
@@ -104,28 +104,30 @@ static void add_line(char **text, const char *line)
 	*text = longer;
 }
 
-static void parse_told(struct recorder *recorder, char *text, pid_t tid)
+static void parse_described(struct recorder *recorder, char *text, pid_t tid)
 {
-	struct told *told = NULL;
+	struct described *described = NULL;
 
-	recorder->n_told = 0;
+	recorder->n_described = 0;
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-		if (!strncmp(line, "case ", 5) && recorder->n_told < CASES_MAX) {
-			told = &recorder->told[recorder->n_told++];
-			*told = (struct told) { .tid = tid };
-			snprintf(told->name, sizeof(told->name), "%s", line + 5);
-		} else if (!told || sscanf(line, "thread %d", &told->tid) == 1 ||
-			   sscanf(line, "steps %u %u", &told->steps.n, &told->steps.max) == 2 ||
-			   sscanf(line, "later %u %u", &told->later.n, &told->later.max) == 2) {
+		if (!strncmp(line, "case ", 5) && recorder->n_described < CASES_MAX) {
+			described = &recorder->described[recorder->n_described++];
+			*described = (struct described) { .tid = tid };
+			snprintf(described->name, sizeof(described->name), "%s", line + 5);
+		} else if (!described || sscanf(line, "thread %d", &described->tid) == 1 ||
+			   sscanf(line, "steps %u %u", &described->steps.n,
+				  &described->steps.max) == 2 ||
+			   sscanf(line, "later %u %u", &described->later.n,
+				  &described->later.max) == 2) {
 			continue;
 		} else if (!strcmp(line, "nothing")) {
-			told->nothing = true;
+			described->nothing = true;
 		} else if (!strncmp(line, "called ", 7)) {
-			add_line(&told->called, line + 7);
+			add_line(&described->called, line + 7);
 		} else {
-			add_line(&told->frames, !strcmp(line, "or")	  ? "-- or"
-						: !strcmp(line, "or cut") ? "-- or cut"
-									  : line);
+			add_line(&described->frames, !strcmp(line, "or")       ? "-- or"
+						     : !strcmp(line, "or cut") ? "-- or cut"
+									       : line);
 		}
 	}
 }
@@ -187,68 +189,70 @@ static void unwind(pid_t pid, pid_t tid, struct unwound *ret)
 
 /* --- */
 
-static int record_case(struct recorder *recorder, const struct told *told, const char *name,
-		       bool moved)
+static int record_case(struct recorder *recorder, const struct described *described,
+		       const char *name, bool moved)
 {
 	static struct unwound unwound;
 	struct host_thread thread;
 	struct err err = {};
 	int code;
 
-	if (!stops__thread(recorder->pid, told->tid, &thread)) {
-		fprintf(stderr, "%s: thread %d is gone\n", name, told->tid);
+	if (!stops__thread(recorder->pid, described->tid, &thread)) {
+		fprintf(stderr, "%s: thread %d is gone\n", name, described->tid);
 		return -ESRCH;
 	}
-	unwind(recorder->pid, told->tid, &unwound);
+	unwind(recorder->pid, described->tid, &unwound);
 	code = note__case(recorder->note, name, &thread, &unwound, &err);
 	if (code) {
 		fprintf(stderr, "%s: %s\n", name, err.text);
 		return code;
 	}
-	fprintf(recorder->text, "== %s\n-- told%s\n%s", name, told->nothing ? " nothing" : "",
-		told->frames ? told->frames : "");
-	if (told->called)
-		fprintf(recorder->text, "-- called%s\n%s", moved ? " part" : "", told->called);
+	fprintf(recorder->text, "== %s\n-- told%s\n%s", name, described->nothing ? " nothing" : "",
+		described->frames ? described->frames : "");
+	if (described->called)
+		fprintf(recorder->text, "-- called%s\n%s", moved ? " part" : "", described->called);
 	note__print_unwound(recorder->note, &unwound, recorder->text);
 	note__print_merged(recorder->note, recorder->text);
 	return 0;
 }
 
-static int record_steps(struct recorder *recorder, const struct told *told, const char *base)
+static int record_steps(struct recorder *recorder, const struct described *described,
+			const char *base)
 {
 	char name[PACK_NAME_BYTES + 32];
 	int code = 0;
 
-	for (unsigned i = 0; !code && i < told->steps.n; i++) {
-		if (!stops__step(recorder->stops, told->tid, 1 + rand() % told->steps.max))
+	for (unsigned i = 0; !code && i < described->steps.n; i++) {
+		if (!stops__step(recorder->stops, described->tid,
+				 1 + rand() % described->steps.max))
 			break;
 		snprintf(name, sizeof(name), "%s, step %u", base, i + 1);
-		code = record_case(recorder, told, name, true);
+		code = record_case(recorder, described, name, true);
 	}
 	return code;
 }
 
-static int record_told(struct recorder *recorder, const struct told *told)
+static int record_described(struct recorder *recorder, const struct described *described)
 {
 	char name[PACK_NAME_BYTES + 32];
 	int code = 0;
 
-	if (strcmp(told->name, "-") != 0)
-		code = record_case(recorder, told, told->name, false);
+	if (strcmp(described->name, "-") != 0)
+		code = record_case(recorder, described, described->name, false);
 	if (!code)
-		code = record_steps(recorder, told, told->name);
-	for (unsigned i = 0; !code && i < told->later.n; i++) {
-		if (!stops__run_for(recorder->stops, 100 + rand() % told->later.max))
+		code = record_steps(recorder, described, described->name);
+	for (unsigned i = 0; !code && i < described->later.n; i++) {
+		if (!stops__run_for(recorder->stops, 100 + rand() % described->later.max))
 			break;
-		snprintf(name, sizeof(name), "%s, later %u", told->name, i + 1);
-		code = record_case(recorder, told, name, true);
+		snprintf(name, sizeof(name), "%s, later %u", described->name, i + 1);
+		code = record_case(recorder, described, name, true);
 	}
 	return code;
 }
 
 static int on_marker(struct recorder *recorder, pid_t pid, pid_t tid, const char *tell)
 {
-	char *text = read_told(pid, tell);
+	char *text = read_described(pid, tell);
 	int code = 0;
 
 	if (!text)
@@ -261,12 +265,12 @@ static int on_marker(struct recorder *recorder, pid_t pid, pid_t tid, const char
 		fprintf(stderr, "a bundle is of one process\n");
 		code = -EINVAL;
 	}
-	parse_told(recorder, text, tid);
-	for (size_t i = 0; !code && i < recorder->n_told; i++)
-		code = record_told(recorder, &recorder->told[i]);
-	for (size_t i = 0; i < recorder->n_told; i++) {
-		free(recorder->told[i].frames);
-		free(recorder->told[i].called);
+	parse_described(recorder, text, tid);
+	for (size_t i = 0; !code && i < recorder->n_described; i++)
+		code = record_described(recorder, &recorder->described[i]);
+	for (size_t i = 0; i < recorder->n_described; i++) {
+		free(recorder->described[i].frames);
+		free(recorder->described[i].called);
 	}
 	free(text);
 	return code;
@@ -276,27 +280,27 @@ static int on_marker(struct recorder *recorder, pid_t pid, pid_t tid, const char
 
 static int record_untold(struct recorder *recorder)
 {
-	struct told *told = &recorder->untold;
+	struct described *described = &recorder->by_options;
 	char name[64];
 	int code = 0;
 
-	for (unsigned i = 0; !code && i < told->later.n;) {
-		if (!stops__run_for(recorder->stops, 100 + rand() % told->later.max)) {
+	for (unsigned i = 0; !code && i < described->later.n;) {
+		if (!stops__run_for(recorder->stops, 100 + rand() % described->later.max)) {
 			/* Any call of getppid is as good a stop. */
-			if (stops__next(recorder->stops, &told->tid, &told->tid) <= 0)
+			if (stops__next(recorder->stops, &described->tid, &described->tid) <= 0)
 				break;
 		}
-		told->tid = stops__find(recorder->stops, recorder->program);
-		if (!told->tid || (recorder->note && told->tid != recorder->pid))
+		described->tid = stops__find(recorder->stops, recorder->program);
+		if (!described->tid || (recorder->note && described->tid != recorder->pid))
 			continue;
-		recorder->pid = told->tid;
+		recorder->pid = described->tid;
 		if (!recorder->note)
 			code = note__new(recorder->pid, &recorder->note);
 		snprintf(name, sizeof(name), "%s %u", recorder->program, ++i);
 		if (!code)
-			code = record_case(recorder, told, name, true);
+			code = record_case(recorder, described, name, true);
 		if (!code)
-			code = record_steps(recorder, told, name);
+			code = record_steps(recorder, described, name);
 	}
 	return code;
 }
@@ -307,12 +311,12 @@ static bool parse_options(struct recorder *recorder, int argc, char **argv)
 						 { "later", required_argument, NULL, 'l' },
 						 { "steps", required_argument, NULL, 's' },
 						 {} };
-	struct told *untold = &recorder->untold;
+	struct described *by_options = &recorder->by_options;
 	int option;
 
-	untold->nothing = true;
+	by_options->nothing = true;
 	while ((option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
-		struct pace *pace = option == 'l' ? &untold->later : &untold->steps;
+		struct pace *pace = option == 'l' ? &by_options->later : &by_options->steps;
 
 		if (option == 'o') {
 			recorder->program = optarg;

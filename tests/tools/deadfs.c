@@ -136,7 +136,7 @@ static bool obey(int *mode)
 	return true;
 }
 
-static void take_request(int mode, bool *told)
+static void take_request(int mode, bool *reported)
 {
 	static char bytes[REQUEST_BYTES];
 	const struct fuse_in_header *request = (const void *)bytes;
@@ -148,9 +148,9 @@ static void take_request(int mode, bool *told)
 	}
 	if (mode == ANSWER || (mode == HANG_READS && request->opcode != FUSE_READ)) {
 		serve(request);
-	} else if (!*told) {
+	} else if (!*reported) {
 		puts("took");
-		*told = true;
+		*reported = true;
 	}
 }
 
@@ -158,7 +158,7 @@ int main(int argc, char **argv)
 {
 	struct pollfd polled[2] = { { .fd = STDIN_FILENO, .events = POLLIN } };
 	char options[128];
-	bool told = false;
+	bool reported = false;
 	int mode = ANSWER;
 
 	if (argc != 4)
@@ -178,10 +178,10 @@ int main(int argc, char **argv)
 	polled[1] = (struct pollfd) { .fd = device, .events = POLLIN };
 	while (poll(polled, 2, -1) > 0) {
 		if (polled[1].revents)
-			take_request(mode, &told);
+			take_request(mode, &reported);
 		if (!polled[0].revents)
 			continue;
-		told = false;
+		reported = false;
 		if (!obey(&mode))
 			break;
 	}

@@ -243,7 +243,7 @@ static inline uint64_t make_function(uint64_t script, uint64_t scope, uint64_t p
 }
 
 /* Returns the walker's words for the function @sfi and its code. */
-static inline struct node_code told(uint64_t sfi)
+static inline struct node_code sent(uint64_t sfi)
 {
 	const uint64_t *words = UNTAG(sfi);
 
@@ -345,9 +345,9 @@ static inline int make_program(struct program *program)
 }
 
 /* Returns the walker's words for compiled code of one(). */
-static inline struct node_code told_code(const struct program *program, uint64_t code)
+static inline struct node_code sent_code(const struct program *program, uint64_t code)
 {
-	struct node_code ret = told(program->one);
+	struct node_code ret = sent(program->one);
 
 	ret.code = code;
 	ret.deopt = UNTAG(code)[1];

@@ -86,7 +86,7 @@ struct result {
 };
 
 /* Compares the CFA at each instruction. */
-static void compare(const struct unwind_table *told, const struct elf_file *file,
+static void compare(const struct unwind_table *with_tables, const struct elf_file *file,
 		    const struct unwind_table *found, struct result *ret)
 {
 	struct code_ranges ranges = {};
@@ -97,7 +97,7 @@ static void compare(const struct unwind_table *told, const struct elf_file *file
 	   "code without descriptions");
 	for (size_t i = 0; i < steps.n; i++) {
 		uint64_t at = steps.list[i].vaddr;
-		const struct unwind_rule *a = unwind_table__find(told, at);
+		const struct unwind_rule *a = unwind_table__find(with_tables, at);
 		const struct unwind_rule *b = unwind_table__find(found, at);
 
 		if (a->kind != UNWIND_REG || steps.list[i].op == CODE_PADDING)
@@ -117,7 +117,7 @@ static void compare(const struct unwind_table *told, const struct elf_file *file
 
 static void check(const char *options)
 {
-	struct unwind_table told = {};
+	struct unwind_table with_tables = {};
 	struct elf_file *with = NULL;
 	size_t size;
 	unsigned char *bytes;
@@ -129,7 +129,7 @@ static void check(const char *options)
 		return;
 	bytes = workdir__read("all.so", &size);
 	if (ok(!elf_file__open_memory(bytes, size, "all.so", &with, NULL) &&
-		       !unwind_table__build(with, &told, NULL),
+		       !unwind_table__build(with, &with_tables, NULL),
 	       "%s: rules of the compiler", options)) {
 		struct result result = {};
 
@@ -143,7 +143,7 @@ static void check(const char *options)
 				       !elf_file__open_memory(half, size, "half.so", &file, NULL) &&
 				       !unwind_table__build(file, &found, NULL),
 			       "rules of half of it"))
-				compare(&told, file, &found, &result);
+				compare(&with_tables, file, &found, &result);
 			unwind_table__done(&found);
 			elf_file__free(file);
 			free(half);
@@ -152,7 +152,7 @@ static void check(const char *options)
 		   "%s: of %zu instructions %zu have the compiler's rule, %zu another one", options,
 		   result.n, result.right, result.wrong);
 	}
-	unwind_table__done(&told);
+	unwind_table__done(&with_tables);
 	elf_file__free(with);
 	free(bytes);
 }

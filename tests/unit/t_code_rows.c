@@ -129,7 +129,7 @@ static bool same_cfa(const struct unwind_rule *a, const struct unwind_rule *b)
 /* Compares all code that the compiler describes. */
 static void compare(const char *options)
 {
-	struct unwind_table told = {}, found = {};
+	struct unwind_table with_tables = {}, found = {};
 	struct elf_file *with = NULL, *without = NULL;
 	size_t n = 0, n_wrong = 0;
 
@@ -137,12 +137,14 @@ static void compare(const char *options)
 			     "with.so source.c && objcopy -R .eh_frame -R .eh_frame_hdr with.so "
 			     "without.so",
 			     options) &&
-			build("with.so", &told, &with) && build("without.so", &found, &without),
+			build("with.so", &with_tables, &with) &&
+			build("without.so", &found, &without),
 		"%s: built", options))
 		return;
-	for (uint64_t at = told.vaddr_start;
-	     at < told.vaddr_start + (uint64_t)told.n_pages * UNWIND_PAGE_BYTES; at++) {
-		const struct unwind_rule *a = unwind_table__find(&told, at);
+	for (uint64_t at = with_tables.vaddr_start;
+	     at < with_tables.vaddr_start + (uint64_t)with_tables.n_pages * UNWIND_PAGE_BYTES;
+	     at++) {
+		const struct unwind_rule *a = unwind_table__find(&with_tables, at);
 		const struct unwind_rule *b = unwind_table__find(&found, at);
 
 		if (a->kind != UNWIND_REG || b->kind == UNWIND_NONE)
@@ -155,7 +157,7 @@ static void compare(const char *options)
 	}
 	ok(n > 500 && !n_wrong, "%s: %zu bytes of code as the compiler says, %zu otherwise",
 	   options, n, n_wrong);
-	unwind_table__done(&told);
+	unwind_table__done(&with_tables);
 	unwind_table__done(&found);
 	elf_file__free(with);
 	elf_file__free(without);

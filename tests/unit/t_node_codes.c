@@ -36,7 +36,7 @@ static void is_named(uint32_t number, uint32_t index, const char *want, const ch
 
 static void test_interpreted(void)
 {
-	struct node_code code = told(program.one);
+	struct node_code code = sent(program.one);
 
 	ok(ANNOUNCED(1, NODE_FUNCTION, &code), "a function is announced");
 	is_named(1, INDEX(0), "one (/srv/a b.mjs:1)", "at its entry");
@@ -52,15 +52,15 @@ static void test_interpreted(void)
 	ok(node_codes__count_stale(program.codes, FRAME_KEY(2, INDEX(0))) == 1 &&
 		   !node_codes__count_stale(program.codes, FRAME_KEY(1, INDEX(0))),
 	   "it counts as stale, and the first one does not");
-	code = told(program.one);
+	code = sent(program.one);
 	code.function.script_id = SMI(8);
 	ok(ANNOUNCED(4, NODE_FUNCTION, &code), "one of another script, at the same addresses");
 	is_named(4, INDEX(0), "[unknown JavaScript function] (-:0)", "it is not named");
-	code = told(program.one);
+	code = sent(program.one);
 	code.function.texts++;
 	ok(ANNOUNCED(6, NODE_FUNCTION, &code), "one that had another name, at the same addresses");
 	is_named(6, INDEX(0), "[unknown JavaScript function] (-:0)", "it is not named");
-	code = told(program.one);
+	code = sent(program.one);
 	code.function.literal = 1;
 	ok(ANNOUNCED(5, NODE_FUNCTION, &code), "another one of the script, at the same addresses");
 	is_named(5, INDEX(0), "[unknown JavaScript function] (-:0)", "it is not named");
@@ -72,7 +72,7 @@ static void test_interpreted(void)
 
 static void test_compiled(void)
 {
-	struct node_code code = told_code(&program, program.optimized);
+	struct node_code code = sent_code(&program, program.optimized);
 
 	ok(ANNOUNCED(10, NODE_CODE, &code), "optimized code is announced");
 	is_named(10, 5, "one (/srv/a b.mjs:1)", "before its first position");
@@ -82,15 +82,15 @@ static void test_compiled(void)
 	code.start++;
 	ok(ANNOUNCED(11, NODE_CODE, &code), "code that other code has replaced");
 	is_named(11, 20, "one (/srv/a b.mjs:1)", "the function alone is known");
-	code = told_code(&program, program.optimized);
+	code = sent_code(&program, program.optimized);
 	code.deopt += 8;
 	ok(ANNOUNCED(14, NODE_CODE, &code), "code of the same size that was made anew there");
 	is_named(14, 20, "one (/srv/a b.mjs:1)", "the function alone is known");
-	code = told_code(&program, program.optimized);
-	code.function = told(program.two).function;
+	code = sent_code(&program, program.optimized);
+	code.function = sent(program.two).function;
 	ok(ANNOUNCED(12, NODE_CODE, &code), "code of another function");
 	is_named(12, 20, "two (/srv/a b.mjs:4)", "is not believed");
-	code = told_code(&program, make_code(KIND_TURBOFAN,
+	code = sent_code(&program, make_code(KIND_TURBOFAN,
 					     make_deopt(program.one, program.script, AT("two(1")),
 					     UNTAG(program.optimized)[2]));
 	ok(ANNOUNCED(15, NODE_CODE, &code), "code of which an inlined function is gone");
@@ -99,7 +99,7 @@ static void test_compiled(void)
 	ok(node_codes__count_stale(program.codes, FRAME_KEY(15, 20)) == 1 &&
 		   !node_codes__count_stale(program.codes, FRAME_KEY(15, 15)),
 	   "the inlined one counts as stale, and the code outside of it does not");
-	code = told_code(&program, program.baseline);
+	code = sent_code(&program, program.baseline);
 	ok(ANNOUNCED(13, NODE_CODE, &code), "code of Sparkplug is announced");
 	is_named(13, 3, "one (/srv/a b.mjs:1)", "before the first bytecode's");
 	is_named(13, 17, "one (/srv/a b.mjs:1)", "of the first bytecode");
@@ -113,7 +113,7 @@ static void test_compiled(void)
 static const char *name_of_scope(uint32_t number, uint64_t scope)
 {
 	uint64_t sfi = make_function(program.script, scope, make_bytes("", 0), "", 0);
-	struct node_code code = told(sfi);
+	struct node_code code = sent(sfi);
 
 	return ANNOUNCED(number, NODE_FUNCTION, &code) ? name(number, NODE_NO_OFFSET) : "failed";
 }
@@ -219,7 +219,7 @@ static void test_many_lines(void)
 
 		set(script, 8, text);
 		set(script, 64, SMI(100 + i));
-		code = told(make_function(script, scope, positions, "", 0));
+		code = sent(make_function(script, scope, positions, "", 0));
 		if (announce(many.codes, i, NODE_FUNCTION, &code))
 			break;
 	}

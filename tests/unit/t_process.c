@@ -21,18 +21,18 @@ __u32 last_program = 0;
 #define CHILD  200
 #define ROOM   4
 
-static struct rec_task told;
-static struct rec_program told_exec;
-static int n_told;
+static struct rec_task reported;
+static struct rec_program reported_exec;
+static int n_reported;
 
 static void keep_record(void *ctx, const void *data, size_t size)
 {
 	(void)ctx;
-	if (size == sizeof(told))
-		memcpy(&told, data, size);
-	else if (size == sizeof(told_exec))
-		memcpy(&told_exec, data, size);
-	n_told++;
+	if (size == sizeof(reported))
+		memcpy(&reported, data, size);
+	else if (size == sizeof(reported_exec))
+		memcpy(&reported_exec, data, size);
+	n_reported++;
 }
 
 static uint64_t counted(enum counter counter)
@@ -64,7 +64,7 @@ static bool fork_of(uint32_t parent, uint32_t child)
 		.pid = child + 1, .tgid = child, .mm = &child_memory, .start_boottime = 12345
 	};
 
-	n_told = 0;
+	n_reported = 0;
 	on_fork(&from, &to);
 	return host_map__lookup(&targets, &child);
 }
@@ -78,20 +78,20 @@ static void test_fork(void)
 {
 	uint32_t before;
 
-	ok(!fork_of(PARENT, CHILD) && !n_told, "a child of nobody's");
+	ok(!fork_of(PARENT, CHILD) && !n_reported, "a child of nobody's");
 	put(PARENT, 0);
-	ok(!fork_of(PARENT, CHILD) && !n_told, "one of a target that is not followed");
+	ok(!fork_of(PARENT, CHILD) && !n_reported, "one of a target that is not followed");
 	put(PARENT, PROC_FOLLOW);
 	fork_of(PARENT, PARENT);
-	ok(!n_told, "a new thread is none");
+	ok(!n_reported, "a new thread is none");
 	before = last_program;
 	ok(fork_of(PARENT, CHILD) && is_target(CHILD, 7, 3, PROC_FOLLOW),
 	   "a child is a target with all that its parent has");
 	ok(target(CHILD)->program > before && target(CHILD)->mm == (uintptr_t)&child_memory,
 	   "but for its number and its memory");
-	ok(n_told == 1 && told.type == REC_FORK && told.tgid == CHILD && told.tid == CHILD &&
-		   told.parent_tgid == PARENT && told.start_ns == 12345 &&
-		   told.program == target(CHILD)->program,
+	ok(n_reported == 1 && reported.type == REC_FORK && reported.tgid == CHILD &&
+		   reported.tid == CHILD && reported.parent_tgid == PARENT &&
+		   reported.start_ns == 12345 && reported.program == target(CHILD)->program,
 	   "and is told");
 	host.ring_full = true;
 	fork_of(PARENT, CHILD);
@@ -100,7 +100,7 @@ static void test_fork(void)
 	for (uint32_t i = 1; i < ROOM; i++)
 		fork_of(PARENT, CHILD + i);
 	is_int(counted(COUNT_TARGETS_FULL), 1, "one that has no place is counted");
-	ok(!n_told, "and not told");
+	ok(!n_reported, "and not told");
 }
 
 static const char *comm = "";
@@ -132,7 +132,7 @@ static void exec_by(uint32_t tgid)
 				    .cgroups = &cgroups };
 
 	strcpy(task.comm, comm);
-	n_told = 0;
+	n_reported = 0;
 	on_exec(&task, tgid, &program);
 }
 
@@ -145,7 +145,7 @@ static void test_exec(void)
 	uint32_t before;
 
 	exec_by(CHILD + ROOM);
-	ok(!n_told, "an exec of nobody's");
+	ok(!n_reported, "an exec of nobody's");
 	put(CHILD, PROC_FOLLOW | PROC_STARTING);
 	comm = "ls";
 	before = last_program;
@@ -154,24 +154,25 @@ static void test_exec(void)
 	   "a new program has no tables, no walkers, and begins");
 	ok(target(CHILD)->program > before && target(CHILD)->mm == (uintptr_t)&memory,
 	   "and another number, in other memory");
-	ok(n_told == 1 && told_exec.type == REC_EXEC && told_exec.tgid == CHILD &&
-		   told_exec.program == target(CHILD)->program && !told_exec.image &&
-		   !strcmp(told_exec.comm, "ls"),
+	ok(n_reported == 1 && reported_exec.type == REC_EXEC && reported_exec.tgid == CHILD &&
+		   reported_exec.program == target(CHILD)->program && !reported_exec.image &&
+		   !strcmp(reported_exec.comm, "ls"),
 	   "and is told");
-	ok(told_exec.parent_tgid == PARENT && told_exec.start_ns == 12345 &&
-		   told_exec.uid == 1000 && told_exec.cgroup == 77 && !told_exec.is_kernel,
+	ok(reported_exec.parent_tgid == PARENT && reported_exec.start_ns == 12345 &&
+		   reported_exec.uid == 1000 && reported_exec.cgroup == 77 &&
+		   !reported_exec.is_kernel,
 	   "with where it belongs");
-	is_int(told_exec.command_len, 0, "arguments that cannot be read");
+	is_int(reported_exec.command_len, 0, "arguments that cannot be read");
 	memory.arg_start = 0x7000;
 	memory.arg_end = 0x7000 + sizeof(command);
 	host.ranges[0] = (struct host_range) { 0x7000, sizeof(command), command };
 	host.n_ranges = 1;
 	host_map__update(&image_files, &key, &(struct image_rec) { .number = 9 });
 	exec_by(CHILD);
-	ok(told_exec.command_len == sizeof(command) &&
-		   !memcmp(told_exec.command, command, sizeof(command)),
+	ok(reported_exec.command_len == sizeof(command) &&
+		   !memcmp(reported_exec.command, command, sizeof(command)),
 	   "arguments that can");
-	is_int(told_exec.image, 9, "a file that is known");
+	is_int(reported_exec.image, 9, "a file that is known");
 	host.ring_full = true;
 	exec_by(CHILD);
 	host.ring_full = false;
@@ -184,19 +185,20 @@ static void exit_by(uint32_t tgid, int live)
 	struct signal_struct signal = { .live.counter = live };
 	struct task_struct task = { .pid = tgid + 1, .tgid = tgid, .signal = &signal };
 
-	n_told = 0;
+	n_reported = 0;
 	on_end(&task);
 }
 
 static void test_exit(void)
 {
 	exit_by(CHILD + ROOM, 0);
-	ok(!n_told, "an exit of nobody's");
+	ok(!n_reported, "an exit of nobody's");
 	put(CHILD, PROC_FOLLOW);
 	exit_by(CHILD, 1);
-	ok(!n_told, "a thread's is not its process's");
+	ok(!n_reported, "a thread's is not its process's");
 	exit_by(CHILD, 0);
-	ok(n_told == 1 && told.type == REC_EXIT && told.tgid == CHILD, "the last thread's is");
+	ok(n_reported == 1 && reported.type == REC_EXIT && reported.tgid == CHILD,
+	   "the last thread's is");
 	ok(is_target(CHILD, 7, 3, PROC_FOLLOW), "what it still does is sampled");
 	ok(!fork_of(CHILD + ROOM, CHILD), "its PID, used again by a stranger, is nobody's");
 }
@@ -214,16 +216,17 @@ static void test_scope(void)
 	host__set(&cfg_scope, SCOPE_WIDE);
 	put(CHILD, PROC_FOLLOW);
 	exec_by(CHILD);
-	ok(n_told == 1 && is_target(CHILD, 0, 0, 0), "what it executes has children of its own");
+	ok(n_reported == 1 && is_target(CHILD, 0, 0, 0),
+	   "what it executes has children of its own");
 	host__set(&cfg_scope, SCOPE_WIDE | SCOPE_NAME);
 	put(CHILD, 0);
 	exec_by(CHILD);
-	ok(n_told == 1 && is_target(CHILD, 0, 0, PROC_ASKED), "another name: is it wanted?");
+	ok(n_reported == 1 && is_target(CHILD, 0, 0, PROC_ASKED), "another name: is it wanted?");
 	exec_by(CHILD);
-	ok(!n_told && !target(CHILD), "nobody knows yet: it is met anew");
+	ok(!n_reported && !target(CHILD), "nobody knows yet: it is met anew");
 	put(CHILD, PROC_REFUSED);
 	exec_by(CHILD);
-	ok(!n_told && !target(CHILD), "so is one that was not wanted");
+	ok(!n_reported && !target(CHILD), "so is one that was not wanted");
 	put(CHILD, PROC_REFUSED);
 	rename_by(CHILD, CHILD + 1);
 	ok(target(CHILD), "a thread's name is not its process's");
@@ -234,7 +237,7 @@ static void test_scope(void)
 	ok(target(CHILD), "what is wanted stays so");
 	put(CHILD, PROC_REFUSED);
 	exit_by(CHILD, 0);
-	ok(!n_told && !target(CHILD), "of one that was not wanted the end is not told");
+	ok(!n_reported && !target(CHILD), "of one that was not wanted the end is not told");
 	host__set(&cfg_scope, 0);
 }
 

@@ -200,7 +200,7 @@ static void check_broken(struct python_codes *codes, struct rec_code *rec)
 }
 
 /* A name that a probe reports: UTF-8, no table, and the line in the frame's key. */
-static void check_told(struct python_codes *codes, struct rec_code *rec)
+static void check_reported(struct python_codes *codes, struct rec_code *rec)
 {
 	static const char bad[] = "x\xc3\xa9\xff\xe2\x82y\xc0\xaf";
 	struct runtime_symbol symbol = { 0 };
@@ -233,7 +233,7 @@ int main(void)
 		check_cut(codes, rec);
 		check_table(codes, rec);
 		check_broken(codes, rec);
-		check_told(codes, rec);
+		check_reported(codes, rec);
 	}
 	free(rec);
 	python_codes__free(codes);

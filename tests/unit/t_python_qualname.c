@@ -444,7 +444,7 @@ static pid_t spawn_program(bool fork_child, pid_t *ret_pid)
 		"my $fork = shift; my $pid = $fork ? fork : $$; if (!$pid) { sleep 1 while 1 } "
 		"$| = 1; print \"$pid\\n\"; sleep 1 while getppid != 1";
 	int out[2];
-	pid_t told = -1;
+	pid_t reported = -1;
 	FILE *in;
 
 	usleep(50000);
@@ -458,10 +458,10 @@ static pid_t spawn_program(bool fork_child, pid_t *ret_pid)
 	}
 	close(out[1]);
 	in = fdopen(out[0], "r");
-	if (!in || fscanf(in, "%d", &told) != 1)
-		told = -1;
+	if (!in || fscanf(in, "%d", &reported) != 1)
+		reported = -1;
 	fclose(in);
-	return told;
+	return reported;
 }
 
 /* A file that changed after the program began may not be the imported one. */

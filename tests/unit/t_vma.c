@@ -25,15 +25,15 @@ static size_t n_vmas;
 static char *nodes; /* array of nodes of MAPLE_NODE_BYTES, aligned to that size */
 static size_t n_nodes;
 
-static struct rec_mapped told_last;
-static int n_told;
+static struct rec_mapped reported_last;
+static int n_reported;
 
 static void keep_record(void *ctx, const void *data, size_t size)
 {
 	(void)ctx;
-	n_told++;
-	if (size == sizeof(told_last))
-		memcpy(&told_last, data, size);
+	n_reported++;
+	if (size == sizeof(reported_last))
+		memcpy(&reported_last, data, size);
 }
 
 static void clear(void)
@@ -273,7 +273,7 @@ static void test_made(void)
 	}
 }
 
-static void test_told(void)
+static void test_reported(void)
 {
 	struct range ranges[] = { { 0xffff, NULL }, { 0x1ffff, NULL }, { UINT64_MAX, NULL } };
 	struct scratch *scratch = scratch__get();
@@ -284,22 +284,22 @@ static void test_told(void)
 	set_root(leaf(ranges, 3, false));
 	scratch->proc.program = PROGRAM;
 	scratch->sample.tgid = TGID;
-	n_told = 0;
+	n_reported = 0;
 	host.ring_full = true;
 	find(0x10000);
 	host.ring_full = false;
 	is_int(*(uint64_t *)host_map__lookup(&counters, &key), 1, "there may be no room to tell");
 	find(0x10000);
-	ok(n_told == 1 && told_last.type == REC_MAPPED && told_last.tgid == TGID &&
-		   told_last.start == 0x10000 && told_last.end == 0x20000 &&
-		   told_last.offset == 2 * PAGE_BYTES && told_last.program == PROGRAM &&
-		   told_last.image == 1,
+	ok(n_reported == 1 && reported_last.type == REC_MAPPED && reported_last.tgid == TGID &&
+		   reported_last.start == 0x10000 && reported_last.end == 0x20000 &&
+		   reported_last.offset == 2 * PAGE_BYTES && reported_last.program == PROGRAM &&
+		   reported_last.image == 1,
 	   "a mapping is told");
 	find(0x11000);
-	is_int(n_told, 1, "once");
+	is_int(n_reported, 1, "once");
 	scratch->proc.program++;
 	find(0x11000);
-	is_int(n_told, 2, "for each program");
+	is_int(n_reported, 2, "for each program");
 }
 
 int main(void)
@@ -330,7 +330,7 @@ int main(void)
 	test_entries();
 	test_files();
 	test_made();
-	test_told();
+	test_reported();
 	sampler__close();
 	free(nodes);
 	return tap__done();

@@ -28,7 +28,7 @@ static inline void sampler__open(void)
 	HOST_ARRAY(kept_stacks, SLOTS_MAX * KEPT_WAYS);
 	HOST_HASH(targets, 8);
 	HOST_HASH(image_files, 8);
-	HOST_HASH(told, 256);
+	HOST_HASH(reported_images, 256);
 	HOST_HASH(unmapped_reports, 64);
 	bpf_map_update_elem(&targets, &tgid, &proc, 0);
 	HOST_ARRAY_OF_MAPS(chunks, CHUNKS_MAX);
