@@ -11,7 +11,7 @@
 	X(NO_USER_REGS, "samples with kernel frames only: the task was in exec or exit")   \
 	X(KNOWN, "samples with a cached stack")                                            \
 	X(EVICTED, "stacks evicted from the cache, to be sent again")                      \
-	X(KEPT_SAME, "stacks with cached frames that are equal without them")              \
+	X(CACHED_SAME, "stacks with cached frames that are equal without them")            \
 	X(CONTEXT_NONE, "samples of threads without a request context")                    \
 	X(CONTEXT_DETACHED, "samples with a request context that is detached or written")  \
 	/* losses from here on */                                                          \
@@ -34,7 +34,7 @@
 	X(ZERO_POINTER, "stacks cut: frame pointer 0, but no proof of the stack's end")    \
 	X(ZERO_RETURN, "stacks cut: return address 0, but no proof of the stack's end")    \
 	X(FIBER_ALONE, "stacks cut: no other fiber is seen to wait for this one")          \
-	X(KEPT_DIFFERS, "stacks with cached frames that differ without them")              \
+	X(CACHED_DIFFERS, "stacks with cached frames that differ without them")            \
 	X(UNSUPPORTED, "stacks cut: unwind rule too complex for the table")                \
 	X(TABLE, "stacks cut: unwind table inconsistent")                                  \
 	X(STACK_READ, "stacks cut: stack memory not readable")                             \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "bpf/cached_words.bpf.h"
 #include "bpf/context.bpf.h"
-#include "bpf/kept_words.bpf.h"
 
 /* The end of a sample. The ring gets the whole sample once. Later samples with the same content
  * that differ only in time, thread and value are sent as a REC_KNOWN. It names the stored stack by
@@ -19,7 +19,7 @@
  * So does a tick that interrupts a program which is about to write. */
 
 const volatile __u32 cfg_known_sets = 0; /* a power of two, at most KNOWN_SETS; 0: disabled */
-const volatile __u32 cfg_kept_ways = KEPT_WAYS;
+const volatile __u32 cfg_cached_ways = CACHED_WAYS;
 
 __u32 last_context = 0;
 
@@ -98,15 +98,15 @@ static __always_inline __u32 min_u32(__u32 a, __u32 b)
 static __always_inline void content__hash(struct scratch *scratch, __u32 n_words)
 {
 	const __u64 *head = (const __u64 *)((const char *)&scratch->sample + CONTENT_AT);
-	const struct kept_state *kept = &scratch->kept;
+	const struct cached_unwind_state *cached = &scratch->cached;
 	__u32 native = min_u32(scratch->sample.n_kernel, n_words);
 	__u32 walked = min_u32(native + 2 * scratch->sample.n_native, n_words), i;
 	struct frames_hash *hash = &scratch->content.hash;
 
 	*hash = FRAMES_HASH_BEGIN;
-	if (kept->absent)
-		*hash = kept->absent_hash;
-	content__add(scratch, native, kept->absent ? kept->absent_at : walked);
+	if (cached->absent)
+		*hash = cached->absent_hash;
+	content__add(scratch, native, cached->absent ? cached->absent_at : walked);
 	content__add(scratch, 0, native);
 	content__add(scratch, walked, n_words);
 	frames_hash__add(hash, scratch->proc.program, n_words);
@@ -228,7 +228,7 @@ static __always_inline enum sent known__send_about(const struct rec_sample *samp
 /* Sends the whole sample, with the slot and the generation in it. */
 static __always_inline enum sent sample__send(struct scratch *scratch, __u32 n_words)
 {
-	kept__complete(scratch);
+	cached__complete(scratch);
 	/* Without this the compiler removes the mask that Linux 6.1's verifier requires. */
 	barrier_var(n_words);
 	n_words &= SAMPLE_WORDS_MAX - 1;

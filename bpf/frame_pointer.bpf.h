@@ -426,7 +426,7 @@ proven:
 }
 
 /* Returns 1 if the compiler of the code at the pc guarantees that rbp has the frame. */
-static __always_inline int pointer__is_kept(const struct unwind_state *u)
+static __always_inline int pointer__is_maintained(const struct unwind_state *u)
 {
 	return u->keeps & (u->leaf ? KEEPS_LEAVES : KEEPS_CALLERS);
 }
@@ -451,7 +451,7 @@ static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, in
 		return COUNT_UNPROVEN;
 	u->next_evidence = EVIDENCE_FRAME_POINTER;
 	u->relation = CALL_ELSEWHERE;
-	if (!is_known && !pointer__is_kept(u) && !pointer__is_proven(u, space)) {
+	if (!is_known && !pointer__is_maintained(u) && !pointer__is_proven(u, space)) {
 		if (cfg_unwind != UNWIND_MODE_FP && !u->keeps)
 			return COUNT_UNPROVEN;
 		u->next_evidence = EVIDENCE_INFERRED;

@@ -36,7 +36,7 @@ struct jvm_strings_entry {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CODES_KEPT);
+	__uint(max_entries, CODES_CACHED);
 	__type(key, struct jvm_strings_key);
 	__type(value, struct jvm_strings_entry);
 } jvm_strings SEC(".maps");

@@ -56,7 +56,7 @@ static __always_inline void note_run(struct waiting_rec *rec, struct task_struct
 
 /* The minimum part of a wait that remains is an eighth of its measured length. The rest of the
  * difference is subtracted from the next wait. */
-#define KEPT_PART 8
+#define RESERVE_DIVISOR 8
 
 static __always_inline __u64 off_cpu__interval(struct waiting_rec *rec, __u64 off_ns, __u64 now_ns)
 {
@@ -69,8 +69,8 @@ static __always_inline __u64 off_cpu__interval(struct waiting_rec *rec, __u64 of
 	if (rec->ahead_ns <= 0) /* time of an interrupt or a hypervisor is not running time */
 		return interval_ns;
 	taken_ns = rec->ahead_ns;
-	if (taken_ns > interval_ns - interval_ns / KEPT_PART)
-		taken_ns = interval_ns - interval_ns / KEPT_PART;
+	if (taken_ns > interval_ns - interval_ns / RESERVE_DIVISOR)
+		taken_ns = interval_ns - interval_ns / RESERVE_DIVISOR;
 	if (taken_ns >= interval_ns)
 		taken_ns = interval_ns - 1;
 	rec->ahead_ns -= taken_ns;

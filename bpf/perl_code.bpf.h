@@ -34,7 +34,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CODES_KEPT);
+	__uint(max_entries, CODES_CACHED);
 	__type(key, struct perl_code_key);
 	__type(value, struct perl_code_entry);
 } perl_codes SEC(".maps");

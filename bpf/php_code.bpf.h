@@ -29,7 +29,7 @@ struct php_code_entry {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CODES_KEPT);
+	__uint(max_entries, CODES_CACHED);
 	__type(key, struct php_code_key);
 	__type(value, struct php_code_entry);
 } php_codes __weak SEC(".maps");

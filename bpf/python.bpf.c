@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "bpf/kept_words.bpf.h"
+#include "bpf/cached_words.bpf.h"
 #include "bpf/python_gil.bpf.h"
 #include "bpf/python_link.bpf.h"
 #include "bpf/python_tstate.bpf.h"
@@ -257,7 +257,7 @@ static __always_inline void segment__begin(struct python_state *state, struct sc
 	cfa = scratch->words[(sample->n_kernel + 1) & (SAMPLE_WORDS_MAX - 1)];
 	if (state->cframe < scratch->interrupted[UNWIND_REG_RSP] || state->cframe >= cfa)
 		return; /* not linked yet */
-	kept__complete(scratch);
+	cached__complete(scratch);
 	bpf_loop(sample->n_native - 1, loop_step, &search, 0);
 	if (search.cfa)
 		state->cframe_previous = search.cfa - (cfa - state->cframe);

@@ -94,7 +94,7 @@ struct code_fields {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CODES_KEPT);
+	__uint(max_entries, CODES_CACHED);
 	__type(key, struct code_key);
 	__type(value, struct code_entry);
 } python_codes __weak SEC(".maps");

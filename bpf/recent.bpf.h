@@ -12,7 +12,7 @@
  * and is read each time. The key of a fact is the return address, the address space, the number of
  * the mappings' last change, and the time (in RECENT_NS). So no fact outlives the mapping that it
  * was found in. The time bounds how long a fact outlives code that a process overwrites in its own
- * copy of a file's page. Frames without tables are cached longer (bpf/kept.h).
+ * copy of a file's page. Frames without tables are cached longer (bpf/cached_unwind.h).
  *
  * A failed proof is not cached, because another stack may prove the fact. Only the position of the
  * last failure is cached (RECENT_WORD), so that the next attempt begins there. */
@@ -63,7 +63,7 @@ static __always_inline void recent__begin(struct scratch *scratch)
 	if (cfg_unwind != UNWIND_MODE_FP)
 		return;
 	version = mappings__version(scratch->proc.space);
-	if (version == KEPT_NO_VERSION)
+	if (version == CACHED_NO_VERSION)
 		return;
 	u->recent_ns = scratch->sample.time_ns >> RECENT_NS_LOG2 << RECENT_NS_LOG2;
 	u->recent = recent__mix(0, (__u64)scratch->proc.space << 32 | version);

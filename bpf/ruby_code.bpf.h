@@ -23,7 +23,7 @@ struct ruby_key {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CODES_KEPT);
+	__uint(max_entries, CODES_CACHED);
 	__type(key, struct ruby_key);
 	__type(value, struct ruby_entry);
 } ruby_codes __weak SEC(".maps");

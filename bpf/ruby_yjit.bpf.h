@@ -32,7 +32,7 @@ enum yjit_place {
 static __always_inline int yjit__find(const struct scratch *scratch,
 				      const struct ruby_proc_rec *proc, struct zjit_call *call)
 {
-	__u32 n = scratch->sample.n_native, absent = scratch->kept.absent, i;
+	__u32 n = scratch->sample.n_native, absent = scratch->cached.absent, i;
 	__u64 ip, address;
 
 	if (!proc->jit_end)

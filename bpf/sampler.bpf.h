@@ -135,7 +135,7 @@ static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns,
 	scratch->proc = *proc;
 	scratch->walkers_left = proc->walkers;
 	scratch->n_words = 0;
-	scratch->kept.absent = 0;
+	scratch->cached.absent = 0;
 	scratch->limited = cfg_limited >> EVENT_AT(event) & 1;
 	sample = &scratch->sample;
 	__builtin_memset(sample, 0, sizeof(*sample));

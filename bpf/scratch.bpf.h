@@ -3,7 +3,7 @@
 #define BRAID_SCRATCH_BPF_H
 
 #include "bpf/arch/arch.bpf.h"
-#include "bpf/kept.h"
+#include "bpf/cached_unwind.h"
 #include "bpf/kernel.h"
 #include "bpf/shared.h"
 #include "bpf/slots.bpf.h"
@@ -118,7 +118,7 @@ struct scratch {
 	__u32 has_regs;	    /* the user registers of the task are those of its current code */
 	__u32 cs;	    /* code segment in these registers; 0: there are no registers */
 	__u32 limited;	    /* the cost of the sample is taken from the budget */
-	struct kept_state kept;
+	struct cached_unwind_state cached;
 	__u32 n_noted;
 	struct noted_frame noted[NATIVE_FRAMES_MAX];
 	struct {

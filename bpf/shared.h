@@ -382,7 +382,7 @@ struct rec_section {
 /* The number of announced code objects that each runtime's map holds. Each takes about 100 to 140
  * bytes, used or not. The least recently used one is evicted, and is announced again at its next
  * use. */
-#define CODES_KEPT 32768
+#define CODES_CACHED 32768
 
 /* --- stored stacks (bpf/emit.bpf.c): they cross the ring once --- */
 #define KNOWN_WAYS 4	/* entries of a set: the places for a stack with that hash */

@@ -11,7 +11,8 @@
  *
  * If such a native frame is also one of the runtime, the hook stores that in u->note, with or
  * without a rule. The runtime's walker is then noted__walk (bpf/noted.bpf.h). The note also says
- * whether the frame may be stored from sample to sample (bpf/kept.h). The note is empty before. */
+ * whether the frame may be stored from sample to sample (bpf/cached_unwind.h). The note is empty
+ * before. */
 
 #include "bpf/scratch.bpf.h"
 

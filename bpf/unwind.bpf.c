@@ -8,7 +8,7 @@
  * cut. Loaded once for each type of triggering programs. */
 
 const volatile __u32 cfg_unwind = UNWIND_MODE_AUTO;
-const volatile __u32 cfg_kept = 0;
+const volatile __u32 cfg_cached = 0;
 /* Only for the host: the thread is suspended after a call, not at an instruction. */
 const volatile __u32 cfg_suspended = 0;
 
@@ -44,7 +44,7 @@ static __always_inline int wants_copy(const struct unwind_state *u)
 	       u->stop == COUNT_LOST_REG;
 }
 
-static __always_inline void unwind_frames(struct scratch *scratch, int with_kept)
+static __always_inline void unwind_frames(struct scratch *scratch, int with_cached)
 {
 	struct unwind_state *u = &scratch->unwind;
 
@@ -57,13 +57,13 @@ static __always_inline void unwind_frames(struct scratch *scratch, int with_kept
 		u->stop = COUNT_COMPAT;
 		return;
 	}
-	scratch->kept.version = KEPT_NO_VERSION;
-	if (with_kept)
-		kept__begin(scratch);
+	scratch->cached.version = CACHED_NO_VERSION;
+	if (with_cached)
+		cached__begin(scratch);
 	recent__begin(scratch);
 	bpf_loop(NATIVE_FRAMES_MAX, unwind__step, NULL, 0);
-	if (with_kept)
-		kept__save(scratch);
+	if (with_cached)
+		cached__save(scratch);
 }
 
 /* --- UNWIND_MODE_TWICE --- */
@@ -133,18 +133,18 @@ static __noinline int twice__end(struct scratch *scratch)
 {
 	const struct unwind_state *u = &scratch->unwind;
 
-	if (scratch->kept.version == KEPT_NO_VERSION ||
-	    scratch->kept.version != scratch->twice.version ||
+	if (scratch->cached.version == CACHED_NO_VERSION ||
+	    scratch->cached.version != scratch->twice.version ||
 	    scratch->twice.version != mappings__version(scratch->proc.space) ||
-	    (!scratch->kept.n_kept && !scratch->kept.first) || !scratch->twice.checked_ns ||
+	    (!scratch->cached.n_cached && !scratch->cached.first) || !scratch->twice.checked_ns ||
 	    !u->checked_ns)
 		return 0;
-	kept__complete(scratch);
+	cached__complete(scratch);
 	scratch->twice.differs = scratch->twice.n != u->n ||
 				 scratch->twice.complete != u->complete ||
 				 scratch->twice.first_notes != twice__hash_notes(scratch);
 	bpf_loop(2 * scratch->twice.n, twice__compare, NULL, 0);
-	count(scratch->twice.differs ? COUNT_KEPT_DIFFERS : COUNT_KEPT_SAME);
+	count(scratch->twice.differs ? COUNT_CACHED_DIFFERS : COUNT_CACHED_SAME);
 	return 0;
 }
 

@@ -6,8 +6,8 @@
  * scratch memory, so that the verifier sees each step once. The searches are global functions (not
  * static): the verifier then checks each by itself, once, instead of on every path to it. */
 
+#include "bpf/cached_unwind.bpf.h"
 #include "bpf/frame_pointer.bpf.h"
-#include "bpf/kept.bpf.h"
 #include "bpf/mappings.bpf.h"
 #include "bpf/noted.bpf.h"
 #include "bpf/scratch.bpf.h"
@@ -155,12 +155,12 @@ __noinline __u32 mappings__version(__u32 space)
 	__u32 zero = 0, changes;
 
 	if (!inner)
-		return KEPT_NO_VERSION;
+		return CACHED_NO_VERSION;
 	rec = bpf_map_lookup_elem(inner, &zero);
 	if (!rec || mappings__are_over(rec))
-		return KEPT_NO_VERSION;
+		return CACHED_NO_VERSION;
 	changes = rec->active ? rec->lists[1].changes : rec->lists[0].changes;
-	return changes & 1 ? KEPT_NO_VERSION : changes | !!rec->active;
+	return changes & 1 ? CACHED_NO_VERSION : changes | !!rec->active;
 }
 
 /* Sets u->row_begins to 1 if the row after the one in force, @next, begins directly after @in_page.
@@ -682,7 +682,7 @@ static long unwind__step(__u32 index, void *unused)
 	if (!scratch)
 		return 1;
 	u = &scratch->unwind;
-	if (cfg_kept && kept__enter(scratch) == KEPT_ENDED)
+	if (cfg_cached && cached__enter(scratch) == CACHED_ENDED)
 		return 1;
 	u->cfa = 0;
 	u->caller_sp = 0;
@@ -718,8 +718,8 @@ static long unwind__step(__u32 index, void *unused)
 		return 1;
 	}
 	noted__take(scratch);
-	if (cfg_kept)
-		kept__leave(scratch, err);
+	if (cfg_cached)
+		cached__leave(scratch, err);
 	scratch__push(scratch, ip, u->cfa);
 	u->last = astray ? ip : 0;
 	u->n++;

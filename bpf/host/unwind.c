@@ -8,7 +8,7 @@ void host_unwind__open(void);
 void host_unwind__open(void)
 {
 	HOST_ARRAY(copy_slots, 1);
-	HOST_ARRAY(kept_stacks, KEPT_WAYS);
+	HOST_ARRAY(cached_unwinds, CACHED_WAYS);
 	HOST_HASH(image_files, 64);
 	HOST_HASH(reported_images, 64);
 	HOST_HASH(unmapped_reports, 64);

@@ -68,7 +68,7 @@ static int grow(struct intern *intern)
 int intern__keep(struct intern *intern, bool (*keeps)(const void *ctx, uint32_t id),
 		 const void *ctx)
 {
-	struct intern kept = { .max = intern->max };
+	struct intern retained = { .max = intern->max };
 
 	for (size_t i = 0; i < intern->cap; i++) {
 		const struct intern_slot *old = &intern->slots[i];
@@ -76,15 +76,15 @@ int intern__keep(struct intern *intern, bool (*keeps)(const void *ctx, uint32_t 
 
 		if (!old->id || !keeps(ctx, old->id))
 			continue;
-		id = intern__at(&kept, old->a, old->b);
+		id = intern__at(&retained, old->a, old->b);
 		if (!id) {
-			intern__done(&kept);
+			intern__done(&retained);
 			return -ENOMEM;
 		}
 		*id = old->id;
 	}
 	intern__done(intern);
-	*intern = kept;
+	*intern = retained;
 	return 0;
 }
 

@@ -220,7 +220,7 @@ int privilege__check_owner(uint32_t pid, uint32_t uid, struct err *err)
 }
 
 /* Capabilities of root that recording needs in addition to the table. */
-#define OTHERS_KEPT                                                                                \
+#define CAPABILITIES_RETAINED                                                                      \
 	(1ULL << CAP_DAC_OVERRIDE |			  /* files in a directory of the user's */ \
 	 1ULL << CAP_CHOWN | 1ULL << CAP_FOWNER |	  /* owners of recordings */               \
 	 1ULL << CAP_SETUID | 1ULL << CAP_SETGID |	  /* requests to a target as its user */   \
@@ -278,7 +278,7 @@ void privilege__drop_all(void)
 
 void privilege__keep_for_recording(void)
 {
-	keep(capabilities_of((1U << PRIVILEGES_N) - 1) | OTHERS_KEPT);
+	keep(capabilities_of((1U << PRIVILEGES_N) - 1) | CAPABILITIES_RETAINED);
 }
 
 void privilege__why_hidden(char *ret, size_t size)

@@ -37,7 +37,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_INFLATED] = { 2 * GIB, 32 * MIB },
 		[QUOTA_HASHED] = { 2 * GIB, 32 * MIB },
 		[QUOTA_CPU_NS] = { 5000 * MS, 50 * MS },
-		[QUOTA_KEPT] = { 768 * MIB, 0 },
+		[QUOTA_RETAINED] = { 768 * MIB, 0 },
 		[QUOTA_INDEXED] = { 96 * MIB, 0 },
 	},
 	[QUOTA_USER] = {
@@ -45,7 +45,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_INFLATED] = { 4 * GIB, 64 * MIB },
 		[QUOTA_HASHED] = { 4 * GIB, 64 * MIB },
 		[QUOTA_CPU_NS] = { 4000 * MS, 50 * MS },
-		[QUOTA_KEPT] = { 768 * MIB, 0 },
+		[QUOTA_RETAINED] = { 768 * MIB, 0 },
 		[QUOTA_INDEXED] = { 256 * MIB, 0 },
 	},
 	[QUOTA_OTHERS] = {
@@ -53,7 +53,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_INFLATED] = { 8 * GIB, 128 * MIB },
 		[QUOTA_HASHED] = { 8 * GIB, 128 * MIB },
 		[QUOTA_CPU_NS] = { 6000 * MS, 100 * MS },
-		[QUOTA_KEPT] = { 768 * MIB, 0 },
+		[QUOTA_RETAINED] = { 768 * MIB, 0 },
 		[QUOTA_INDEXED] = { 384 * MIB, 0 },
 	},
 	[QUOTA_ALL] = {
@@ -61,7 +61,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_INFLATED] = { 32 * GIB, 256 * MIB },
 		[QUOTA_HASHED] = { 32 * GIB, 256 * MIB },
 		[QUOTA_CPU_NS] = { 60000 * MS, 500 * MS },
-		[QUOTA_KEPT] = { QUOTA_KEPT_MAX, 0 },
+		[QUOTA_RETAINED] = { QUOTA_RETAINED_MAX, 0 },
 		[QUOTA_INDEXED] = { 512 * MIB, 0 },
 	},
 } };
@@ -102,7 +102,7 @@ static const struct quota_limits *limits = &quota_usual;
 static struct quota_account *accounts;
 static struct user *users;
 static struct entry others, all;
-static uint64_t kept_max;
+static uint64_t retained_max;
 static struct {
 	char *names[QUOTA_OVER_NAMES];
 	enum quota_level levels[QUOTA_OVER_NAMES];
@@ -145,7 +145,7 @@ static void evict(void)
 	for (int i = 0; i < EVICT_LOOKS && HASH_COUNT(accounts) > ACCOUNTS_MAX; i++) {
 		struct quota_account *account = accounts;
 
-		if (!account->n_open && !account->entry.uses[QUOTA_KEPT].used &&
+		if (!account->n_open && !account->entry.uses[QUOTA_RETAINED].used &&
 		    !account->entry.uses[QUOTA_INDEXED].used) {
 			free_account(account);
 			continue;
@@ -285,8 +285,8 @@ static int charge_bytes(struct quota_account *account, enum quota_kind kind, uin
 	for (int i = 0; i < QUOTA_LEVELS; i++)
 		if (levels.entries[i])
 			levels.entries[i]->uses[kind].used += n;
-	if (kind == QUOTA_KEPT)
-		kept_max = max_of(kept_max, all.uses[kind].used);
+	if (kind == QUOTA_RETAINED)
+		retained_max = max_of(retained_max, all.uses[kind].used);
 	return 0;
 }
 
@@ -412,24 +412,24 @@ uint64_t quota__over_count(void)
 	return n;
 }
 
-uint64_t quota__kept(void)
+uint64_t quota__retained(void)
 {
-	uint64_t kept;
+	uint64_t retained;
 
 	pthread_mutex_lock(&lock);
-	kept = all.uses[QUOTA_KEPT].used;
+	retained = all.uses[QUOTA_RETAINED].used;
 	pthread_mutex_unlock(&lock);
-	return kept;
+	return retained;
 }
 
-uint64_t quota__kept_max(void)
+uint64_t quota__retained_max(void)
 {
-	uint64_t kept;
+	uint64_t retained;
 
 	pthread_mutex_lock(&lock);
-	kept = kept_max;
+	retained = retained_max;
 	pthread_mutex_unlock(&lock);
-	return kept;
+	return retained;
 }
 
 void quota__set_limits(const struct quota_limits *given)
@@ -449,7 +449,7 @@ void quota__set_limits(const struct quota_limits *given)
 	for (user = users; user; user = user->hh.next)
 		user->entry = (struct entry) {};
 	others = all = (struct entry) {};
-	kept_max = 0;
+	retained_max = 0;
 	for (size_t i = 0; i < min_of(over.n, (uint64_t)QUOTA_OVER_NAMES); i++)
 		free(over.names[i]);
 	memset(&over, 0, sizeof(over));

@@ -12,7 +12,7 @@
  * inflates, hashes or stores a block of at most QUOTA_BLOCK bytes. A charge is checked against the
  * limits of the file, of its owner, of all untrusted owners, and of everything. Uses of the first
  * four kinds decrease at a constant rate, so that a recording of days does not run dry. Charges of
- * QUOTA_KEPT and QUOTA_INDEXED are released when the memory is freed.
+ * QUOTA_RETAINED and QUOTA_INDEXED are released when the memory is freed.
  *
  * CPU time is charged implicitly. Between quota__enter() and quota__leave(), each charge and each
  * quota__look() adds the thread's CPU time to the entered account.
@@ -22,23 +22,23 @@
 
 #define QUOTA_BLOCK (64U << 10)
 
-/* Limit of the memory charged as QUOTA_KEPT for all files together; documented in
+/* Limit of the memory charged as QUOTA_RETAINED for all files together; documented in
  * docs/reference/continuous.md. */
-#define QUOTA_KEPT_MAX (1024ULL << 20)
+#define QUOTA_RETAINED_MAX (1024ULL << 20)
 
 enum quota_kind {
 	QUOTA_READ,
 	QUOTA_INFLATED,
 	QUOTA_HASHED,
 	QUOTA_CPU_NS,
-	QUOTA_KEPT,
-	QUOTA_INDEXED, /* the part of QUOTA_KEPT that is used by indexes of compiled code */
+	QUOTA_RETAINED,
+	QUOTA_INDEXED, /* the part of QUOTA_RETAINED that is used by indexes of compiled code */
 	QUOTA_KINDS,
 };
 
 enum quota_level { QUOTA_FILE, QUOTA_USER, QUOTA_OTHERS, QUOTA_ALL, QUOTA_LEVELS };
 
-/* `used` may reach `burst` and falls by `per_second`, which is 0 for QUOTA_KEPT and
+/* `used` may reach `burst` and falls by `per_second`, which is 0 for QUOTA_RETAINED and
  * QUOTA_INDEXED. */
 struct quota_limit {
 	uint64_t burst, per_second;
@@ -78,12 +78,12 @@ int quota__charge(struct quota_account *account, enum quota_kind kind, uint64_t 
  * -EFBIG. */
 int quota__refuse(struct quota_account *account);
 
-/* Releases memory that was charged as QUOTA_KEPT or QUOTA_INDEXED. */
+/* Releases memory that was charged as QUOTA_RETAINED or QUOTA_INDEXED. */
 void quota__give_back_of(struct quota_account *account, enum quota_kind kind, uint64_t bytes);
 
 static inline void quota__give_back(struct quota_account *account, uint64_t bytes)
 {
-	quota__give_back_of(account, QUOTA_KEPT, bytes);
+	quota__give_back_of(account, QUOTA_RETAINED, bytes);
 }
 
 /* Charges the CPU time of this thread to @account until quota__leave(), which takes the value that
@@ -120,9 +120,9 @@ uint64_t quota__skip_hole(int fd, uint64_t offset, uint64_t end);
 const char *quota__over(size_t i, enum quota_level *ret_level);
 uint64_t quota__over_count(void);
 
-/* Bytes of QUOTA_KEPT: the current number, and the maximum so far. */
-uint64_t quota__kept(void);
-uint64_t quota__kept_max(void);
+/* Bytes of QUOTA_RETAINED: the current number, and the maximum so far. */
+uint64_t quota__retained(void);
+uint64_t quota__retained_max(void);
 
 /* Replaces the limits, for tests; NULL: the usual limits. Clears all uses and exceeded budgets. */
 struct quota_limits {

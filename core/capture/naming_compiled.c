@@ -174,7 +174,7 @@ int naming_compiled__add(struct naming_compiled *naming, struct captured *captur
 static int name_unknown(struct naming_compiled *naming, struct captured *captured, struct err *err)
 {
 	uint32_t version;
-	size_t i, kept = 0;
+	size_t i, retained = 0;
 	int rc = 0;
 
 	if (captured->epoch != places__epoch(captured->process) ||
@@ -188,14 +188,14 @@ static int name_unknown(struct naming_compiled *naming, struct captured *capture
 
 		rc = min_of(rc, named);
 		if (named <= 0)
-			captured->unknown[kept++] = number;
+			captured->unknown[retained++] = number;
 		else
 			naming->stats.fileless -= frame->fileless && naming->stats.fileless;
 		if (named > 0)
 			frame->fileless = false;
 	}
-	captured->named_ever += captured->n_unknown - kept;
-	captured->n_unknown = kept;
+	captured->named_ever += captured->n_unknown - retained;
+	captured->n_unknown = retained;
 	return rc;
 }
 

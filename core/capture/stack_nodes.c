@@ -264,18 +264,19 @@ static int inner_nodes(struct stack_nodes *nodes, const struct stack_owner *owne
 
 	for (i = natives->n - n_known; !ret && i-- > 0;) {
 		const struct cached_pair *pair = (const struct cached_pair *)&natives->frames[i];
-		struct cached_frame kept = { .first = pair->first,
-					     .offset = cached_pair__offset(pair, owner->base, 0) };
+		struct cached_frame cached = { .first = pair->first,
+					       .offset =
+						       cached_pair__offset(pair, owner->base, 0) };
 
 		ret = native_frame(nodes, owner, &natives->frames[i], &frame, &moving, err);
 		if (!ret)
 			ret = ids__node_of(nodes->opts.ids,
-					   &(struct sink_node) { *node, frame, kept.offset,
+					   &(struct sink_node) { *node, frame, cached.offset,
 								 NATIVE_EVIDENCE(pair->first) },
 					   node, err);
-		kept.node = *node;
+		cached.node = *node;
 		if (!ret)
-			cached_stack__add(stack, natives->n - 1 - i, &kept);
+			cached_stack__add(stack, natives->n - 1 - i, &cached);
 	}
 	if (ret || !moving)
 		return ret;
@@ -361,22 +362,22 @@ int stack_nodes__runtime(struct stack_nodes *nodes, const struct stack_owner *ow
 		cached_stack__begin(stack, &basis, known);
 	for (i = query.n - known; !ret && i-- > 0;) {
 		const struct cached_pair *pair = &query.pairs[i];
-		struct cached_frame kept = { .first = pair->first,
-					     .offset = cached_pair__offset(pair, owner->base,
-									   RUNTIME_APART),
-					     .runtime = frames->runtimes[i],
-					     .evidence = frames->evidence[i] };
+		struct cached_frame cached = { .first = pair->first,
+					       .offset = cached_pair__offset(pair, owner->base,
+									     RUNTIME_APART),
+					       .runtime = frames->runtimes[i],
+					       .evidence = frames->evidence[i] };
 
-		ret = runtime_frame(nodes, owner->captured->id, kept.runtime, pair->first, &frame,
+		ret = runtime_frame(nodes, owner->captured->id, cached.runtime, pair->first, &frame,
 				    err);
 		if (!ret)
 			ret = ids__node_of(nodes->opts.ids,
-					   &(struct sink_node) { node, frame, kept.offset,
-								 kept.evidence },
+					   &(struct sink_node) { node, frame, cached.offset,
+								 cached.evidence },
 					   &node, err);
-		kept.node = node;
+		cached.node = node;
 		if (!ret)
-			cached_stack__add(stack, query.n - 1 - i, &kept);
+			cached_stack__add(stack, query.n - 1 - i, &cached);
 	}
 	*ret_node = node;
 	return ret;

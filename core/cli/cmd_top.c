@@ -164,7 +164,7 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 	(void)process, (void)reason;
 	snprintf(text, sizeof(text), "%s%s%.20s (%.20s)", runtime->name, *version ? " " : "",
 		 version, source);
-	if (strtab__count(top->runtimes) <= TOP_RUNTIMES_KEPT)
+	if (strtab__count(top->runtimes) <= TOP_RUNTIMES_COUNT_MAX)
 		strtab__intern(top->runtimes, text, &ignored);
 }
 

@@ -478,7 +478,7 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 		status = check_result(opts);
 out:
 	view_texts__done(&texts);
-	free(opts->compared.kept);
+	free(opts->compared.old_file_name);
 	for (size_t i = 0; i < opts->n_others; i++)
 		profile__free(opts->others[i]);
 	free(opts->others);

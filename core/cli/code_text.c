@@ -253,7 +253,7 @@ static int take(void *ctx, const struct instruction *instruction)
 /* Reduces a long function to the neighbourhood of its frames' places. */
 static void cut_rows(struct output_code *code, const struct place *places, size_t n)
 {
-	size_t kept = 0, at = 0;
+	size_t retained = 0, at = 0;
 	bool cut = false;
 
 	if (code->n <= WHOLE_ROWS)
@@ -266,14 +266,14 @@ static void cut_rows(struct output_code *code, const struct place *places, size_
 		if (at < n && places[at].address <= row->address + AROUND_BYTES) {
 			row->cut = cut;
 			cut = false;
-			code->rows[kept++] = *row;
+			code->rows[retained++] = *row;
 			continue;
 		}
 		free(row->text);
 		free(row->place);
 		cut = true;
 	}
-	code->n = kept;
+	code->n = retained;
 }
 
 static int disassemble(struct reading *reading, struct image *image, struct output_code *code,

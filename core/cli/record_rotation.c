@@ -7,9 +7,9 @@
 
 #include "core/base/util.h"
 
-#define ROTATE_MAX_S  (366 * 86400.0)
-#define KEEP_MAX      1e6
-#define SIZE_MAX_KEPT 1e15
+#define ROTATE_MAX_S   (366 * 86400.0)
+#define KEEP_MAX       1e6
+#define SIZE_MAX_BYTES 1e15
 
 enum { OPT_ROTATE = 0x400, OPT_KEEP, OPT_KEEP_BYTES, OPT_METRICS };
 
@@ -42,7 +42,7 @@ static uint64_t parse_size(struct argp_state *state, const char *option, const c
 
 	snprintf(number, sizeof(number), "%.*s", (int)min_of(len - !!unit, sizeof(number) - 1),
 		 arg);
-	return cli__number(state, option, number, 1, SIZE_MAX_KEPT) *
+	return cli__number(state, option, number, 1, SIZE_MAX_BYTES) *
 	       (unit ? 1ULL << 10 * (unit - units) : 1);
 }
 

@@ -19,14 +19,14 @@
  *   top_keys.c    the user's actions
  *   top_screen.c  the terminal, whose state is restored; the only file that uses curses */
 
-#define TOP_TEXT_BYTES	  1024 /* bytes of a line */
-#define TOP_SEARCH_BYTES  128
-#define TOP_RUNTIMES_MAX  6    /* shown by name; further ones are counted */
-#define TOP_RUNTIMES_KEPT 1000 /* limit of the count, as versions come from targets */
-#define TOP_HEADER_LINES  3
-#define TOP_TITLES_LINE	  TOP_HEADER_LINES
-#define TOP_ROWS_FROM	  (TOP_TITLES_LINE + 1)
-#define TOP_MESSAGE_LINES 1
+#define TOP_TEXT_BYTES	       1024 /* bytes of a line */
+#define TOP_SEARCH_BYTES       128
+#define TOP_RUNTIMES_MAX       6    /* shown by name; further ones are counted */
+#define TOP_RUNTIMES_COUNT_MAX 1000 /* limit of the count, as versions come from targets */
+#define TOP_HEADER_LINES       3
+#define TOP_TITLES_LINE	       TOP_HEADER_LINES
+#define TOP_ROWS_FROM	       (TOP_TITLES_LINE + 1)
+#define TOP_MESSAGE_LINES      1
 
 enum top_by { TOP_FUNCTIONS, TOP_THREADS };
 enum top_mode { TOP_TABLE, TOP_SEARCH, TOP_HELP }; /* meaning of keys */

@@ -68,7 +68,7 @@ static void put_runtimes(const struct top *top, char *buf, size_t size)
 				strtab__get(top->runtimes, i));
 	if (n > TOP_RUNTIMES_MAX)
 		snprintf(buf + len, size - len, " and %s%u more",
-			 n >= TOP_RUNTIMES_KEPT ? "at least " : "", n - TOP_RUNTIMES_MAX);
+			 n >= TOP_RUNTIMES_COUNT_MAX ? "at least " : "", n - TOP_RUNTIMES_MAX);
 }
 
 static void put_rates(const struct top *top, char *buf, size_t size)

@@ -8,7 +8,7 @@
 #include "core/base/escape.h"
 
 /* Argument of --diff without a recording. It is recognized by its address. */
-static const char DIFF_KEPT[] = "OLD";
+static const char DIFF_NO_ARGUMENT[] = "OLD";
 
 enum { OPT_DIFF = 0x300, OPT_DIFF_BY };
 
@@ -47,7 +47,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_DIFF:
 		old = arg ? arg : next_word(state);
-		opts->old_file = old ? cli__text(state, "--diff", old) : DIFF_KEPT;
+		opts->old_file = old ? cli__text(state, "--diff", old) : DIFF_NO_ARGUMENT;
 		break;
 	case OPT_DIFF_BY:
 		opts->by_given = true;
@@ -65,20 +65,20 @@ const struct argp diff_argp = { .options = options, .parser = parse };
 
 int view_diff__find_old(struct diff_opts *opts, const struct view_opts *view)
 {
-	if (opts->old_file != DIFF_KEPT)
+	if (opts->old_file != DIFF_NO_ARGUMENT)
 		return EXIT_OK;
 	if (view->db.text) {
 		cli__fail("--diff needs a value with --from-db: the --where of the older samples");
 		return EXIT_MISUSED;
 	}
-	if (asprintf(&opts->kept, "%s.old", view->file) < 0)
+	if (asprintf(&opts->old_file_name, "%s.old", view->file) < 0)
 		return cli__fail("out of memory");
-	opts->old_file = opts->kept;
-	if (access(opts->kept, F_OK))
+	opts->old_file = opts->old_file_name;
+	if (access(opts->old_file_name, F_OK))
 		return cli__fail("cannot compare %s with %s: %s. Name the older recording: "
 				 "--diff OLD",
-				 view->file, opts->kept, strerror(errno));
-	escape__line(stderr, "comparing %s with %s", view->file, opts->kept);
+				 view->file, opts->old_file_name, strerror(errno));
+	escape__line(stderr, "comparing %s with %s", view->file, opts->old_file_name);
 	return EXIT_OK;
 }
 

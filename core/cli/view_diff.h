@@ -7,7 +7,7 @@
 /* Options of commands that compare a recording with an older one. */
 struct diff_opts {
 	const char *old_file; /* NULL: nothing to compare with */
-	char *kept;	      /* private; owned, the caller frees it */
+	char *old_file_name;  /* private; owned, the caller frees it */
 	bool by_value, by_given;
 };
 extern const struct argp diff_argp; /* child parser; its input is a struct diff_opts */

@@ -210,7 +210,7 @@ static int take_threads(struct dump *dump, struct err *err)
 {
 	struct dump_process *result = dump->result;
 	uint32_t *tids = NULL;
-	size_t n = 0, kept = 0;
+	size_t n = 0, retained = 0;
 	int code = threads__list(dump->process->pid, &tids, &n);
 
 	if (code)
@@ -229,8 +229,8 @@ static int take_threads(struct dump *dump, struct err *err)
 	threads__let_go();
 	for (size_t i = 0; i < result->n_threads; i++)
 		if (result->threads[i].tid)
-			result->threads[kept++] = result->threads[i];
-	result->n_threads = kept;
+			result->threads[retained++] = result->threads[i];
+	result->n_threads = retained;
 	free(tids);
 	return code;
 }

@@ -161,11 +161,11 @@ static int add_fde(struct cfi_entries *entries, const struct section *section,
 	if (entries->n_fdes >= FDES_MAX)
 		return quota__refuse(entries->file->account);
 	if (entries->n_fdes % CHARGED_AT_ONCE == 0) {
-		int rc = quota__charge(entries->file->account, QUOTA_KEPT, CHARGED_BYTES);
+		int rc = quota__charge(entries->file->account, QUOTA_RETAINED, CHARGED_BYTES);
 
 		if (rc)
 			return rc;
-		entries->kept += CHARGED_BYTES;
+		entries->charged += CHARGED_BYTES;
 	}
 	if (array__reserve(&entries->fdes, &entries->cap_fdes, entries->n_fdes + 1,
 			   sizeof(*entries->fdes)))
@@ -282,7 +282,7 @@ int cfi_entries__read(const struct elf_file *file, struct cfi_entries *entries, 
 void cfi_entries__done(struct cfi_entries *entries)
 {
 	if (entries->file)
-		quota__give_back(entries->file->account, entries->kept);
+		quota__give_back(entries->file->account, entries->charged);
 	free(entries->cies);
 	free(entries->fdes);
 	*entries = (struct cfi_entries) {};

@@ -46,7 +46,7 @@ struct cfi_entries {
 	size_t n_cies, cap_cies;
 	struct cfi_fde *fdes; /* sorted by start */
 	size_t n_fdes, cap_fdes;
-	uint64_t kept; /* bytes charged to the file's account */
+	uint64_t charged; /* bytes charged to the file's account */
 };
 
 /* Reads all entries of .eh_frame, and those entries of .debug_frame whose functions .eh_frame does

@@ -38,7 +38,7 @@
 
 struct dwarf {
 	struct elf_file *image, *alt_image; /* the files that libdw reads */
-	uint64_t kept;			    /* bytes charged to the image's account */
+	uint64_t charged;		    /* bytes charged to the image's account */
 	Dwarf *dw, *alt;
 	struct dwarf_unit *units;
 	size_t n_units, cap_units;
@@ -148,7 +148,7 @@ void dwarf__free(struct dwarf *dwarf)
 	dwarf_end(dwarf->alt);
 	dwarf_split__done(&dwarf->split);
 	if (dwarf->image)
-		quota__give_back(dwarf->image->account, dwarf->kept);
+		quota__give_back(dwarf->image->account, dwarf->charged);
 	elf_file__free(dwarf->image);
 	elf_file__free(dwarf->alt_image);
 	free(dwarf);
@@ -176,8 +176,8 @@ static void check_unit(struct dwarf *dwarf, struct dwarf_unit *unit)
 	if (bytes > LINE_BYTES_MAX) {
 		quota__refuse(dwarf->image->account);
 	} else if (bytes &&
-		   !quota__charge(dwarf->image->account, QUOTA_KEPT, bytes * LINE_ROW_BYTES)) {
-		dwarf->kept += bytes * LINE_ROW_BYTES;
+		   !quota__charge(dwarf->image->account, QUOTA_RETAINED, bytes * LINE_ROW_BYTES)) {
+		dwarf->charged += bytes * LINE_ROW_BYTES;
 		unit->has_lines = true;
 	}
 	unit->checked = unit->has_lines || !stop__is_due();
@@ -200,7 +200,7 @@ static int join_unit(struct dwarf *dwarf, struct dwarf_unit *unit)
 	unit->join_tried = true;
 	unit->has_other = !rc;
 	if (!rc)
-		dwarf->kept += bytes;
+		dwarf->charged += bytes;
 	else
 		debug_missing__add(dwarf->image->path,
 				   rc == -EFBIG ? DEBUG_MISSING_TOO_LARGE : DEBUG_MISSING_SPLIT,
@@ -218,9 +218,9 @@ static int load_unit(struct dwarf *dwarf, struct dwarf_unit *unit)
 		rc = dwarf_unit__load(unit, &dwarf->work_left);
 	bytes = dwarf_unit__bytes(unit);
 	if (!rc && !loaded)
-		rc = quota__charge(dwarf->image->account, QUOTA_KEPT, bytes);
+		rc = quota__charge(dwarf->image->account, QUOTA_RETAINED, bytes);
 	if (!rc && !loaded)
-		dwarf->kept += bytes;
+		dwarf->charged += bytes;
 	if (rc)
 		dwarf_unit__done(unit);
 	if (rc == -EFBIG)

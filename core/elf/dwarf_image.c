@@ -216,7 +216,7 @@ int dwarf_image__open(const struct elf_file *file, struct elf_file **ret)
 	int rc = make_plan(file, &plan);
 
 	if (!rc)
-		rc = quota__charge(file->account, QUOTA_KEPT, plan.bytes);
+		rc = quota__charge(file->account, QUOTA_RETAINED, plan.bytes);
 	if (!rc)
 		rc = make_image(file, &plan, ret);
 	if (rc == -EFBIG)

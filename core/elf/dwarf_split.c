@@ -307,7 +307,7 @@ static int make_file(const struct elf_file *image, struct parts *parts, uint64_t
 	for (int i = 0; i < PARTS; i++)
 		bytes += parts->part[i].size + 16;
 	if (!rc)
-		rc = quota__charge(image->account, QUOTA_KEPT, bytes);
+		rc = quota__charge(image->account, QUOTA_RETAINED, bytes);
 	if (rc)
 		return rc;
 	fd = memfd_create("braid-dwo", MFD_CLOEXEC);

@@ -28,7 +28,7 @@
 struct image {
 	struct elf_file file;
 	struct loaded *loaded;
-	void *memory; /* owned; charged as QUOTA_KEPT */
+	void *memory; /* owned; charged as QUOTA_RETAINED */
 };
 
 static bool range_is_sane(uint64_t start, uint64_t size)
@@ -317,7 +317,7 @@ static int open_owned(void *data, size_t size, const char *path, struct quota_ac
 int elf_file__take_memory(void *data, size_t size, const char *path, struct quota_account *account,
 			  struct elf_file **ret, struct err *err)
 {
-	int rc = size < EI_NIDENT ? -ENOEXEC : quota__charge(account, QUOTA_KEPT, size);
+	int rc = size < EI_NIDENT ? -ENOEXEC : quota__charge(account, QUOTA_RETAINED, size);
 
 	if (!rc)
 		return open_owned(data, size, path, quota__hold(account), ret, err);

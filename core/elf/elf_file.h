@@ -59,7 +59,8 @@ int elf_file__open_memory(const void *data, size_t size, const char *path, struc
 			  struct err *err);
 
 /* Opens @data, which malloc() returned. Takes ownership of @data, also on failure. Charges reads to
- * @account, and the memory as QUOTA_KEPT. @account is borrowed; the file has its own reference. */
+ * @account, and the memory as QUOTA_RETAINED. @account is borrowed; the file has its own reference.
+ */
 int elf_file__take_memory(void *data, size_t size, const char *path, struct quota_account *account,
 			  struct elf_file **ret, struct err *err);
 

@@ -200,7 +200,7 @@ static int read_zstd(struct inflating *inflating, const struct elf_section *sect
 
 	while (window_log < WINDOW_LOG_MAX && 1ULL << window_log < section->size)
 		window_log++;
-	ret = quota__charge(account, QUOTA_KEPT, 1ULL << window_log);
+	ret = quota__charge(account, QUOTA_RETAINED, 1ULL << window_log);
 	if (ret)
 		return ret;
 	ret = begin_zstd(inflating, window_log);

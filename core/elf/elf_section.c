@@ -158,7 +158,7 @@ static Elf_Type type_of(const GElf_Shdr *shdr)
 
 static int load(const struct elf_file *file, const struct elf_section *section, Elf_Data *ret)
 {
-	int rc = quota__charge(file->account, QUOTA_KEPT, section->size);
+	int rc = quota__charge(file->account, QUOTA_RETAINED, section->size);
 	void *bytes;
 
 	if (rc)

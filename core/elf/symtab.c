@@ -116,11 +116,11 @@ int symtab__add(struct symtab *symtab, const struct symbol *symbol)
 	if (symtab->n >= SYMBOLS_MAX)
 		return -EFBIG;
 	if (symtab->n % CHARGED_AT_ONCE == 0) {
-		int rc = quota__charge(symtab->account, QUOTA_KEPT, CHARGED_BYTES);
+		int rc = quota__charge(symtab->account, QUOTA_RETAINED, CHARGED_BYTES);
 
 		if (rc)
 			return rc;
-		symtab->kept += CHARGED_BYTES;
+		symtab->charged += CHARGED_BYTES;
 	}
 	if (array__reserve(&symtab->symbols, &symtab->cap, symtab->n + 1,
 			   sizeof(*symtab->symbols)) != 0)
@@ -184,14 +184,14 @@ static int by_address(const void *a, const void *b)
 
 static void drop_aliases(struct symtab *symtab)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 
 	for (size_t i = 0; i < symtab->n; i++) {
-		if (kept && symtab->symbols[kept - 1].start == symtab->symbols[i].start)
+		if (retained && symtab->symbols[retained - 1].start == symtab->symbols[i].start)
 			continue;
-		symtab->symbols[kept++] = symtab->symbols[i];
+		symtab->symbols[retained++] = symtab->symbols[i];
 	}
-	symtab->n = kept;
+	symtab->n = retained;
 }
 
 int symtab__seal(struct symtab *symtab)
@@ -249,7 +249,7 @@ void symtab__done(struct symtab *symtab)
 {
 	for (size_t i = 0; i < symtab->n; i++)
 		free(symtab->symbols[i].text);
-	quota__give_back(symtab->account, symtab->kept);
+	quota__give_back(symtab->account, symtab->charged);
 	free(symtab->symbols);
 	range_map__done(&symtab->map);
 	*symtab = (struct symtab) { 0 };

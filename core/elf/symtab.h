@@ -26,7 +26,7 @@ struct symtab {
 	size_t n, cap;
 	struct range_map map;
 	struct quota_account *account; /* account of the first file; borrowed */
-	uint64_t kept;		       /* bytes charged to @account */
+	uint64_t charged;	       /* bytes charged to @account */
 };
 
 /* Adds the code symbols of one section (".symtab", ".dynsym"). The file must outlive the table.

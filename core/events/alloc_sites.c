@@ -173,10 +173,10 @@ static void add_free(struct found *found, const char *name, uint64_t vaddr)
 
 static void swap(struct alloc_site *a, struct alloc_site *b)
 {
-	struct alloc_site kept = *a;
+	struct alloc_site saved = *a;
 
 	*a = *b;
-	*b = kept;
+	*b = saved;
 }
 
 static void search(struct found *found, const struct elf_file *file, const char *section)

@@ -78,7 +78,7 @@ static int find_returns(struct event *event, const struct elf_file *file, bool f
 {
 	struct function_map *map = NULL;
 	int ret = function_map__new(file, &map);
-	size_t kept = 0;
+	size_t retained = 0;
 
 	for (size_t i = 0; !ret && i < *n; i++) {
 		const struct listed_function function = {
@@ -93,12 +93,12 @@ static int find_returns(struct event *event, const struct elf_file *file, bool f
 
 		ret = return_list__add(ret_list, file, map, &function, &added);
 		if (added)
-			sites[kept++] = sites[i];
+			sites[retained++] = sites[i];
 		else if (sites[i].wraps) /* the function that it calls is followed */
 			*ret_list->left_out = '\0';
 	}
 	function_map__free(map);
-	*n = kept;
+	*n = retained;
 	if (*ret_list->left_out)
 		snprintf(event->caution, sizeof(event->caution),
 			 "cannot probe the returns of %s; these calls are left out. --force "

@@ -40,8 +40,8 @@
  * function. */
 #define BLAMES_MAX 256
 
-enum { OPEN, PROVEN };			      /* state of a group */
-enum { KEPT = 1, REACHES = 2, SWITCHES = 4 }; /* marks of a step */
+enum { OPEN, PROVEN };				    /* state of a group */
+enum { MAINTAINED = 1, REACHES = 2, SWITCHES = 4 }; /* marks of a step */
 
 struct successors {
 	uint32_t list[CODE_CASES_MAX + 2];
@@ -317,9 +317,9 @@ static bool keep(struct code_flow *flow)
 	while (flow->n_todo && !flow->failed) {
 		uint32_t at = flow->todo[--flow->n_todo];
 
-		if (flow->marks[at] & KEPT || flow->states[at].seen != CODE_SEEN)
+		if (flow->marks[at] & MAINTAINED || flow->states[at].seen != CODE_SEEN)
 			continue;
-		flow->marks[at] |= KEPT;
+		flow->marks[at] |= MAINTAINED;
 		ret = true;
 		find_successors(flow, at, successors);
 		for (size_t i = 0; i < successors->n; i++)
@@ -350,7 +350,7 @@ static uint8_t outlook(const struct code_flow *flow, size_t at, struct successor
 
 		ret |= flow->marks[to] & (REACHES | SWITCHES);
 		if (is_own(flow, &flow->states[to])
-			    ? to != at + 1 && flow->marks[to] & KEPT && !flow->guarded
+			    ? to != at + 1 && flow->marks[to] & MAINTAINED && !flow->guarded
 			    : code_flow__is_accepted(flow, &flow->states[to]))
 			ret |= REACHES;
 	}
@@ -405,7 +405,7 @@ static void settle(struct code_flow *flow)
 		uint8_t marks = flow->marks[at];
 
 		flow->marks[at] = 0;
-		if (!(marks & KEPT)) {
+		if (!(marks & MAINTAINED)) {
 			state->seen = CODE_UNSEEN;
 			continue;
 		}
@@ -435,9 +435,9 @@ static void judge(struct code_flow *flow, size_t at)
 		for (size_t i = 0; i < flow->n_changed; i++) {
 			uint32_t from = flow->changed[i];
 
-			if (!(flow->marks[from] & KEPT) || from + 1 >= flow->steps.n ||
+			if (!(flow->marks[from] & MAINTAINED) || from + 1 >= flow->steps.n ||
 			    flow->steps.list[from].op != CODE_CALL ||
-			    flow->marks[from + 1] & KEPT ||
+			    flow->marks[from + 1] & MAINTAINED ||
 			    !may_return(flow, from, &flow->states[from + 1]) ||
 			    !(flow->marks[from + 1] & (REACHES | SWITCHES)) || !next_of(flow, from))
 				continue;

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "bpf/cached_unwind.h"
 #include "bpf/heap.h"
-#include "bpf/kept.h"
 #include "bpf/lock_calls.h"
 #include "bpf/outstanding.h"
 #include "bpf/probe_rec.h"
@@ -177,9 +177,9 @@ static int configure_scope(struct kernel_half *half)
 	return err;
 }
 
-static uint32_t kept_ways(const struct kernel_half *half)
+static uint32_t cached_ways(const struct kernel_half *half)
 {
-	return max_of(min_of(KEPT_STACKS_MAX / slots_of(half), (uint32_t)KEPT_WAYS), 1U);
+	return max_of(min_of(CACHED_UNWINDS_MAX / slots_of(half), (uint32_t)CACHED_WAYS), 1U);
 }
 
 int kernel_half__configure(struct kernel_half *half)
@@ -201,8 +201,8 @@ int kernel_half__configure(struct kernel_half *half)
 	skel->rodata->cfg_budget_events = max_of(__builtin_popcount(half->opts.limited), 1);
 	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
 	skel->rodata->cfg_unwind = half->opts.unwind;
-	skel->rodata->cfg_kept = 1;
-	skel->rodata->cfg_kept_ways = kept_ways(half);
+	skel->rodata->cfg_cached = 1;
+	skel->rodata->cfg_cached_ways = cached_ways(half);
 	skel->rodata->cfg_known_sets = half->opts.whole ? 0 : KNOWN_SETS;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
@@ -222,7 +222,7 @@ int kernel_half__configure(struct kernel_half *half)
 	if (!err)
 		err = set_slot_map(half, "copy_slots", 1);
 	if (!err)
-		err = set_slot_map(half, "kept_stacks", kept_ways(half));
+		err = set_slot_map(half, "cached_unwinds", cached_ways(half));
 	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
 		     half->opts.numbers[EVENT_WAKEUP]))
 		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);

@@ -138,22 +138,22 @@ static bool *newer_half(const struct recorded *recorded)
 static int evict_half(struct live_profile *live)
 {
 	bool *newer = newer_half(&live->recorded);
-	struct recorded kept = {};
-	int ret = newer ? recorded__init(&kept) : -ENOMEM;
+	struct recorded retained = {};
+	int ret = newer ? recorded__init(&retained) : -ENOMEM;
 
 	if (!ret)
-		ret = recorded__keep(&live->recorded, newer, &kept);
+		ret = recorded__keep(&live->recorded, newer, &retained);
 	for (size_t i = 0; !ret && i < live->recorded.stacks.n; i++)
 		live->evicted += newer[i] ? 0 : live->recorded.stacks.rows[i].samples;
 	if (!ret && live->window.n)
 		ret = live_window__keep(&live->window, newer, live->recorded.stacks.n);
 	free(newer);
 	if (ret) {
-		recorded__done(&kept);
+		recorded__done(&retained);
 		return ret;
 	}
 	recorded__done(&live->recorded);
-	live->recorded = kept;
+	live->recorded = retained;
 	text_ids__forget(&live->functions);
 	live->sink.forgot = true;
 	return 0;

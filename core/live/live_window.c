@@ -174,12 +174,12 @@ static void keep_parts(struct live_window *window, struct live_window_slot *slot
 int live_window__keep(struct live_window *window, const bool *stacks, size_t n)
 {
 	uint32_t *moved = malloc((n + 1) * sizeof(*moved));
-	uint32_t kept = 0;
+	uint32_t retained = 0;
 
 	if (!moved)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		moved[i] = stacks[i] ? kept++ : RECORDED_NONE;
+		moved[i] = stacks[i] ? retained++ : RECORDED_NONE;
 	for (unsigned age = 0; age < window->n; age++)
 		keep_parts(window, slot_at(window, age), moved);
 	keep_parts(window, &window->under_way, moved);

@@ -366,10 +366,10 @@ static void push_children(struct printed *printed, uint32_t node, uint32_t level
 		else
 			printed->left_out++;
 	for (size_t i = base, k = *n; i + 1 < k; i++, k--) {
-		struct chain kept = printed->stack[i];
+		struct chain saved = printed->stack[i];
 
 		printed->stack[i] = printed->stack[k - 1];
-		printed->stack[k - 1] = kept;
+		printed->stack[k - 1] = saved;
 	}
 }
 

@@ -7,7 +7,7 @@
 
 /* Up to this number, all threads, processes and files are copied even if no stack needs them. They
  * take little memory, and a thread that sleeps for long may be sampled again. */
-#define KEPT_MAX 65536
+#define UNFILTERED_MAX 65536
 
 /* the rows that are needed, by index */
 struct marks {
@@ -71,8 +71,8 @@ static void mark_chain(struct marks *marks, uint32_t index)
 static void mark_all(struct marks *marks, const bool *stacks)
 {
 	const struct recorded *from = marks->from;
-	bool all_threads = from->threads.n <= KEPT_MAX;
-	bool all_processes = from->processes.n <= KEPT_MAX;
+	bool all_threads = from->threads.n <= UNFILTERED_MAX;
+	bool all_processes = from->processes.n <= UNFILTERED_MAX;
 
 	for (size_t i = 0; i < from->stacks.n; i++) {
 		const struct recorded_stack *stack = &from->stacks.rows[i];
@@ -92,7 +92,7 @@ static void mark_all(struct marks *marks, const bool *stacks)
 	for (size_t i = 0; i < from->processes.n; i++)
 		marks->processes[i] |= all_processes;
 	for (size_t i = 0; i < from->images.n; i++)
-		marks->images[i] |= from->images.n <= KEPT_MAX;
+		marks->images[i] |= from->images.n <= UNFILTERED_MAX;
 }
 
 #define id_of(table, index) ((index) == RECORDED_NONE ? 0 : (table)->rows[index].id)

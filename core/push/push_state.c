@@ -281,19 +281,19 @@ struct push_entry *push_state__entry(struct push_state *state, const char *name,
 
 size_t push_state__drop_absent(struct push_state *state)
 {
-	size_t kept = 0, pending = 0;
+	size_t retained = 0, pending = 0;
 
 	for (size_t i = 0; i < state->n; i++) {
 		struct push_entry *entry = state->entries[i];
 
 		if (entry->present) {
-			state->entries[kept++] = entry;
+			state->entries[retained++] = entry;
 			continue;
 		}
 		pending += entry->progress == PUSH_PENDING;
 		free_entry(entry);
 	}
-	state->n = kept;
+	state->n = retained;
 	state->removed += pending;
 	return pending;
 }

@@ -290,9 +290,10 @@ int session__write_counters(struct session *session, struct err *err)
 	for (i = COUNT_FIRST_LOSS; !ret && i < COUNTERS_N; i++)
 		ret = recording__counter(session->output.recording, counter__text(i), counters[i],
 					 err);
-	if (!ret && counters[COUNT_KEPT_SAME])
-		ret = recording__counter(session->output.recording, counter__text(COUNT_KEPT_SAME),
-					 counters[COUNT_KEPT_SAME], err);
+	if (!ret && counters[COUNT_CACHED_SAME])
+		ret = recording__counter(session->output.recording,
+					 counter__text(COUNT_CACHED_SAME),
+					 counters[COUNT_CACHED_SAME], err);
 	if (!ret)
 		ret = recording__counter(session->output.recording, JIT_SKIPPED, compiled.skipped,
 					 err);

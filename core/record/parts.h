@@ -49,8 +49,8 @@
 #define SESSION_HOLDS_MAX 8
 
 /* A record to be routed after everything that is in the ring. */
-struct kept_record {
-	struct kept_record *next;
+struct pending_record {
+	struct pending_record *next;
 	size_t size;
 	uint64_t data[]; /* aligned as in the ring */
 };
@@ -59,7 +59,7 @@ struct kept_record {
  */
 int still__keep(void *ctx, const void *data, size_t size);
 
-uint32_t kept_record__type(const struct kept_record *kept); /* REC_* */
+uint32_t pending_record__type(const struct pending_record *pending); /* REC_* */
 
 /* The end of a process, or of the program that it executed. */
 struct session_end_of {
@@ -132,8 +132,8 @@ struct session_outstanding {
 };
 
 struct session_waiting {
-	struct waiting_lister *lister; /* NULL: not needed yet */
-	struct kept_record *samples;   /* samples of threads that wait at the end; owned */
+	struct waiting_lister *lister;	/* NULL: not needed yet */
+	struct pending_record *samples; /* samples of threads that wait at the end; owned */
 };
 
 struct session_loop {

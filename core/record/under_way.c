@@ -21,7 +21,7 @@ struct call {
 	uint32_t tid;
 	uint64_t since_ns;
 	enum { CALL_SYSCALL, CALL_LOCK, CALL_FUNCTION } kind;
-	struct kept_record *records;
+	struct pending_record *records;
 };
 
 struct calls {
@@ -37,23 +37,23 @@ struct calls {
 
 int still__keep(void *ctx, const void *data, size_t size)
 {
-	struct kept_record ***end = ctx, *kept = malloc(sizeof(*kept) + size);
+	struct pending_record ***end = ctx, *pending = malloc(sizeof(*pending) + size);
 
-	if (!kept)
+	if (!pending)
 		return -ENOMEM;
-	kept->next = NULL;
-	kept->size = size;
-	memcpy(kept->data, data, size);
-	**end = kept;
-	*end = &kept->next;
+	pending->next = NULL;
+	pending->size = size;
+	memcpy(pending->data, data, size);
+	**end = pending;
+	*end = &pending->next;
 	return 0;
 }
 
-uint32_t kept_record__type(const struct kept_record *kept)
+uint32_t pending_record__type(const struct pending_record *pending)
 {
 	uint32_t type;
 
-	memcpy(&type, kept->data, sizeof(type));
+	memcpy(&type, pending->data, sizeof(type));
 	return type;
 }
 
@@ -117,7 +117,7 @@ static int add(struct calls *calls, const struct still_thread *thread, struct st
 {
 	struct session *session = calls->session;
 	uint64_t from_ns = clip(session, since_ns, sample->event);
-	struct kept_record **end;
+	struct pending_record **end;
 	struct process *process;
 	struct call *call;
 	int ret;
@@ -214,19 +214,19 @@ static void keep(struct calls *calls, struct call *call)
 {
 	const struct call_rec *rec = find(calls->recs, calls->n_recs, call->tid);
 	bool taken = rec && since(rec, call->kind) == call->since_ns;
-	struct kept_record **end = &calls->session->waiting.samples, *kept;
+	struct pending_record **end = &calls->session->waiting.samples, *pending;
 
 	while (*end)
 		end = &(*end)->next;
-	while ((kept = call->records)) {
-		call->records = kept->next;
-		kept->next = NULL;
-		if (!taken && kept_record__type(kept) == REC_SAMPLE) {
-			free(kept);
+	while ((pending = call->records)) {
+		call->records = pending->next;
+		pending->next = NULL;
+		if (!taken && pending_record__type(pending) == REC_SAMPLE) {
+			free(pending);
 			continue;
 		}
-		*end = kept;
-		end = &kept->next;
+		*end = pending;
+		end = &pending->next;
 	}
 }
 

@@ -80,13 +80,13 @@ int session__note_waiting(struct session *session, struct err *err)
 	return ret ? err__set(err, ret, "cannot list the waiting threads: %s", strerror(-ret)) : 0;
 }
 
-static void drop(struct kept_record ***end, struct kept_record **from)
+static void drop(struct pending_record ***end, struct pending_record **from)
 {
-	struct kept_record *kept;
+	struct pending_record *pending;
 
-	while ((kept = *from)) {
-		*from = kept->next;
-		free(kept);
+	while ((pending = *from)) {
+		*from = pending->next;
+		free(pending);
 	}
 	*end = from;
 }
@@ -130,9 +130,9 @@ static bool find_note(const struct session *session, const struct still_thread *
  * gone, the kernel half has sampled the wait. A wait that does not count is no error. */
 static int sample_thread(struct session *session, struct host_half *host,
 			 const struct still_thread *thread, uint32_t event,
-			 struct kept_record ***end)
+			 struct pending_record ***end)
 {
-	struct kept_record **from = *end;
+	struct pending_record **from = *end;
 	struct still_sample sample;
 	struct waiting_rec rec, now;
 	struct process *process;
@@ -156,7 +156,7 @@ static int sample_thread(struct session *session, struct host_half *host,
 int session__sample_waiting(struct session *session, struct err *err)
 {
 	uint32_t event = event_list__waiting(&session->opts.events);
-	struct kept_record **end = &session->waiting.samples;
+	struct pending_record **end = &session->waiting.samples;
 	struct still_thread *threads = NULL;
 	struct host_half *host = NULL;
 	size_t n = 0;
@@ -183,14 +183,14 @@ int session__sample_waiting(struct session *session, struct err *err)
 
 int session__record_waiting(struct session *session, struct err *err)
 {
-	struct kept_record *kept;
+	struct pending_record *pending;
 	int ret = 0;
 
-	while ((kept = session->waiting.samples)) {
-		session->waiting.samples = kept->next;
+	while ((pending = session->waiting.samples)) {
+		session->waiting.samples = pending->next;
 		if (!ret && err)
-			ret = routing__record(&session->routing, kept->data, kept->size, err);
-		free(kept);
+			ret = routing__record(&session->routing, pending->data, pending->size, err);
+		free(pending);
 	}
 	return ret;
 }
@@ -207,11 +207,11 @@ struct look {
 /* Makes the records of a new wait. `ret_over`: the wait has ended meanwhile. */
 static int sample_under_way(struct look *look, const struct still_thread *thread,
 			    const struct waiting_rec *rec, const struct process *process,
-			    struct kept_record **ret_first, bool *ret_over)
+			    struct pending_record **ret_first, bool *ret_over)
 {
 	struct session *session = look->session;
 	struct still_sample sample = describe(session, look->event, thread, rec, look->now_ns);
-	struct kept_record **end = ret_first;
+	struct pending_record **end = ret_first;
 	struct waiting_rec now;
 	int ret = 0;
 
@@ -230,7 +230,7 @@ static int look_at(struct look *look, const struct still_thread *thread, struct 
 {
 	struct session *session = look->session;
 	const struct process *process = tracker__find(session->tracker, thread->tgid);
-	struct kept_record *kept = NULL, *next;
+	struct pending_record *pending = NULL, *next;
 	struct waiting_rec rec;
 	bool over;
 	int ret;
@@ -241,13 +241,13 @@ static int look_at(struct look *look, const struct still_thread *thread, struct 
 				  max_of(rec.off_ns, session->start_ns), look->now_ns);
 	if (ret)
 		return min_of(ret, 0);
-	ret = sample_under_way(look, thread, &rec, process, &kept, &over);
-	for (; kept; kept = next) {
-		next = kept->next;
+	ret = sample_under_way(look, thread, &rec, process, &pending, &over);
+	for (; pending; pending = next) {
+		next = pending->next;
 		/* Each name is sent once, so names are routed even if the sample is dropped. */
-		if (!ret && !(over && kept_record__type(kept) == REC_SAMPLE))
-			ret = routing__record(&session->routing, kept->data, kept->size, err);
-		free(kept);
+		if (!ret && !(over && pending_record__type(pending) == REC_SAMPLE))
+			ret = routing__record(&session->routing, pending->data, pending->size, err);
+		free(pending);
 	}
 	return ret;
 }

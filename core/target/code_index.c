@@ -131,7 +131,7 @@ static int charge(struct code_index *index, size_t n)
 
 	if (ret)
 		return ret;
-	ret = quota__charge(index->account, QUOTA_KEPT, n * BYTES_OF_ENTRY);
+	ret = quota__charge(index->account, QUOTA_RETAINED, n * BYTES_OF_ENTRY);
 	if (ret)
 		quota__give_back_of(index->account, QUOTA_INDEXED, n * BYTES_OF_ENTRY);
 	return ret;

@@ -96,7 +96,7 @@ static int charge_copy(struct code_source *source)
 		return 0;
 	ret = quota__charge(source->account, QUOTA_READ, st.st_size);
 	if (!ret)
-		ret = quota__charge(source->account, QUOTA_KEPT, st.st_size);
+		ret = quota__charge(source->account, QUOTA_RETAINED, st.st_size);
 	source->copied = ret ? 0 : st.st_size;
 	return ret;
 }

@@ -285,7 +285,7 @@ int mapping_times__remember(struct process *process, const struct mapping_event 
 	times = times_of(process);
 	if (!times)
 		return -ENOMEM;
-	if (times->n_events == KEPT_EVENTS_MAX) {
+	if (times->n_events == RETAINED_EVENTS_MAX) {
 		times->n_events /= 2;
 		memmove(times->events, times->events + times->n_events,
 			times->n_events * sizeof(*times->events));
@@ -361,7 +361,7 @@ static int keep_ended(struct process *process, const struct mapped *mapped, uint
 		times->forgotten_ns = max_of(times->forgotten_ns, times->ended[0].ended_ns);
 		forget_at(process, times, 0);
 	}
-	if (quota__charge(process__account(process), QUOTA_KEPT, bytes_of(mapped))) {
+	if (quota__charge(process__account(process), QUOTA_RETAINED, bytes_of(mapped))) {
 		times->forgotten_ns = max_of(times->forgotten_ns, time_ns);
 		return 0;
 	}

@@ -30,10 +30,10 @@
  * range is unsure since the previous list was read. Samples of that time are not placed by the old
  * mapping there, nor by the new one. */
 
-#define ENDED_MAPPINGS_MAX 256 /* per process; the ones that ended first are evicted */
-#define UNSURE_RANGES_MAX  64
-#define NOTED_EVENTS_MAX   16
-#define KEPT_EVENTS_MAX	   1024 /* per process; the older half is evicted */
+#define ENDED_MAPPINGS_MAX  256 /* per process; the ones that ended first are evicted */
+#define UNSURE_RANGES_MAX   64
+#define NOTED_EVENTS_MAX    16
+#define RETAINED_EVENTS_MAX 1024 /* per process; the older half is evicted */
 
 /* A mapping of code that the kernel reported. */
 struct mapping_event {

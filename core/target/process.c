@@ -117,7 +117,7 @@ int process__set_mapped(struct process *process, struct mapped *list, size_t n)
 	for (size_t i = 0; i < n; i++)
 		bytes += list[i].path ? strlen(list[i].path) + 1 : 0;
 	drop_mapped(process);
-	ret = quota__charge(process__account(process), QUOTA_KEPT, bytes);
+	ret = quota__charge(process__account(process), QUOTA_RETAINED, bytes);
 	if (ret == -EFBIG) {
 		free_mapped(list, n);
 		return ret;

@@ -87,7 +87,7 @@ struct reading {
 	struct maps_line line, file; /* this, and the last one of a file; start == end: none yet */
 	char *text, *file_text;	     /* owned; the paths of the lines point there */
 	size_t size, file_size;	     /* bytes allocated for the texts */
-	bool is_kept;		     /* `file` is the last of mappings.files */
+	bool is_listed;		     /* `file` is the last of mappings.files */
 	uint64_t start, end;	     /* range of the previous line */
 	size_t first_open;	     /* index in mappings.list of the first one without `above` */
 };
@@ -113,7 +113,7 @@ static int keep_file(struct procfs_mappings *mappings, struct reading *reading, 
 	*ret = 0;
 	if (reading->file.start == reading->file.end)
 		return 0;
-	if (!reading->is_kept) {
+	if (!reading->is_listed) {
 		err = array__reserve(&mappings->files, &mappings->cap_files, mappings->n_files + 1,
 				     sizeof(*mappings->files));
 		if (!err)
@@ -121,7 +121,7 @@ static int keep_file(struct procfs_mappings *mappings, struct reading *reading, 
 		if (err)
 			return err;
 		mappings->n_files++;
-		reading->is_kept = true;
+		reading->is_listed = true;
 	}
 	*ret = mappings->n_files;
 	return 0;
@@ -136,7 +136,7 @@ static int meet_file(struct procfs_mappings *mappings, struct reading *reading)
 	int err = 0;
 
 	reading->file = reading->line;
-	reading->is_kept = false;
+	reading->is_listed = false;
 	reading->file_text = reading->text;
 	reading->file_size = reading->size;
 	reading->text = text;

@@ -525,7 +525,7 @@ static int insert_mapped(struct process *process, struct part rec, struct image 
 	if (i < process->n_mapped && process->mapped[i].start < rec.end)
 		return 0; /* already recorded */
 	bytes = sizeof(*list) + strlen(image->file->path) + 1;
-	if (quota__charge(process__account(process), QUOTA_KEPT, bytes))
+	if (quota__charge(process__account(process), QUOTA_RETAINED, bytes))
 		return 0; /* the next refresh reports it */
 	process->charged += bytes;
 	path = strdup(image->file->path);

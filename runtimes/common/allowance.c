@@ -41,15 +41,15 @@ bool allowance__keep(struct allowance *allowance, size_t bytes)
 	struct allowance *at;
 
 	for (at = allowance; at; at = at->of_all)
-		if (bytes > at->kept_max - at->kept)
+		if (bytes > at->charged_max - at->charged)
 			return false;
 	for (at = allowance; at; at = at->of_all)
-		at->kept += bytes;
+		at->charged += bytes;
 	return true;
 }
 
 void allowance__drop(struct allowance *allowance, size_t bytes)
 {
 	for (struct allowance *at = allowance; at; at = at->of_all)
-		at->kept -= bytes;
+		at->charged -= bytes;
 }

@@ -11,16 +11,16 @@
  * allowance bounds their sum, for one process and (by `of_all`) for all processes of a session.
  *
  * Reading is limited by time: `rate` bytes a second, and `burst` bytes after a pause. Storing is
- * limited to `kept_max` bytes at a time. A caller that is refused continues as if the memory were
- * unreadable. Not thread-safe. */
+ * limited to `charged_max` bytes at a time. A caller that is refused continues as if the memory
+ * were unreadable. Not thread-safe. */
 struct allowance {
 	struct allowance *of_all; /* an allowance that is charged as well; borrowed; NULL: none */
 	uint64_t rate, burst;
-	size_t kept_max;
+	size_t charged_max;
 
 	uint64_t left;	    /* bytes that may be read now */
 	uint64_t filled_ns; /* CLOCK_MONOTONIC; 0: never, it is full */
-	size_t kept;
+	size_t charged;
 };
 
 /* Charged for each read in addition to its bytes. */

@@ -8,18 +8,18 @@
 
 size_t anchors__settle(struct runtime_pair *pairs, size_t n)
 {
-	size_t settled = 0, kept = 0, i;
+	size_t settled = 0, retained = 0, i;
 
 	for (i = 0; i < n; i++) {
 		if (pairs[i].key != FRAME_ANCHOR) {
-			pairs[kept++] = pairs[i];
+			pairs[retained++] = pairs[i];
 			continue;
 		}
-		for (; settled < kept; settled++)
+		for (; settled < retained; settled++)
 			if (!pairs[settled].address)
 				pairs[settled].address = pairs[i].address;
 	}
-	return kept;
+	return retained;
 }
 
 /* The native frames of one kind that have a CFA. */
@@ -258,7 +258,7 @@ size_t anchors__match(struct runtime_pair *pairs, const uint64_t *functions, siz
 		      const struct runtime_natives *natives, bool complete,
 		      enum anchors_start start)
 {
-	size_t here = 0, kept = 0, i;
+	size_t here = 0, retained = 0, i;
 
 	while (here < n && pairs[here].key != FRAME_APART)
 		here++;
@@ -270,8 +270,8 @@ size_t anchors__match(struct runtime_pair *pairs, const uint64_t *functions, siz
 		match_outwards(pairs, functions, here, natives->list, natives->n, start);
 	for (i = 0; i < n; i++)
 		if (!FRAME_IS_MARK(pairs[i].key))
-			pairs[kept++] = pairs[i];
-	return kept;
+			pairs[retained++] = pairs[i];
+	return retained;
 }
 
 void anchors__outwards(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives)

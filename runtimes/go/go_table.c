@@ -301,7 +301,7 @@ static bool is_plausible(const uint8_t *header, uint64_t size)
 static int load_table(const struct elf_file *file, uint64_t vaddr, uint64_t size,
 		      struct go_table *ret)
 {
-	int rc = quota__charge(file->account, QUOTA_KEPT, size);
+	int rc = quota__charge(file->account, QUOTA_RETAINED, size);
 	uint8_t *bytes;
 
 	if (rc)

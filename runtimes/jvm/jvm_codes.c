@@ -23,8 +23,8 @@ _Static_assert(JVM_SCOPES_MAX <= RUNTIME_SYMBOLS_MAX, "all scopes of a place fin
 /* Limits in bytes for cached methods and compiled code, for one process and for all. Reading
  * needs no limit in time: the bytes read for one object are bounded, and samples bound the
  * number of objects. */
-#define KEPT_MAX     (64U << 20)
-#define KEPT_MAX_ALL (160U << 20)
+#define RETAINED_MAX	 (64U << 20)
+#define RETAINED_MAX_ALL (160U << 20)
 
 struct instance {
 	struct jvm_vm *vm;
@@ -72,7 +72,7 @@ struct jvm_codes *jvm_codes__new(void)
 	struct jvm_codes *codes = calloc(1, sizeof(*codes));
 
 	if (codes)
-		codes->allowance.kept_max = KEPT_MAX_ALL;
+		codes->allowance.charged_max = RETAINED_MAX_ALL;
 	return codes;
 }
 
@@ -116,7 +116,7 @@ int jvm_codes__add_vm(struct jvm_codes *codes, uint32_t space, struct jvm_vm *vm
 		return -ENOMEM;
 	}
 	instance->allowance =
-		(struct allowance) { .of_all = &codes->allowance, .kept_max = KEPT_MAX };
+		(struct allowance) { .of_all = &codes->allowance, .charged_max = RETAINED_MAX };
 	jvm_methods__limit(instance->methods, &instance->allowance);
 	instance->vm = vm;
 	instance->space = space;

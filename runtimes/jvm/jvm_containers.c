@@ -338,7 +338,7 @@ int jvm_containers__list(const struct jvm_containers *containers, const uint64_t
 				   .to = ret,
 				   .reads_left = READS_MAX };
 	uint64_t set;
-	size_t kept = 0;
+	size_t retained = 0;
 
 	*ret = (struct jvm_virtual_list) { .is_untracked = true };
 	if (containers->root && !jvm_objects__static(objects, containers->root, NULL, SET, &set)) {
@@ -354,9 +354,9 @@ int jvm_containers__list(const struct jvm_containers *containers, const uint64_t
 	if (ret->n)
 		qsort(ret->objects, ret->n, sizeof(*ret->objects), by_address);
 	for (size_t i = 0; i < ret->n; i++)
-		if (!kept || ret->objects[i] != ret->objects[kept - 1])
-			ret->objects[kept++] = ret->objects[i];
-	ret->n = kept;
+		if (!retained || ret->objects[i] != ret->objects[retained - 1])
+			ret->objects[retained++] = ret->objects[i];
+	ret->n = retained;
 	ret->is_cut |= !listing.reads_left;
 	return listing.rc;
 }

@@ -42,7 +42,7 @@ struct entry {
 	struct jvm_method method;
 	char *name;
 	struct jvm_method_lines *lines;
-	size_t kept; /* bytes charged to the allowance */
+	size_t charged; /* bytes charged to the allowance */
 };
 
 struct jvm_methods {
@@ -140,7 +140,7 @@ static void entry__free(const struct jvm_methods *methods, struct entry *entry)
 {
 	if (!entry)
 		return;
-	allowance__drop(methods->allowance, entry->kept);
+	allowance__drop(methods->allowance, entry->charged);
 	free(entry->name);
 	free(entry->lines);
 	free(entry);
@@ -280,7 +280,7 @@ static bool keep(const struct jvm_methods *methods, struct entry *entry)
 		bytes += entry->lines->n * sizeof(entry->lines->list[0]);
 	if (!allowance__keep(methods->allowance, bytes))
 		return false;
-	entry->kept = bytes;
+	entry->charged = bytes;
 	return true;
 }
 

@@ -33,7 +33,7 @@ struct jvm_nmethod {
 		bool is_known; /* `method` has been looked up */
 	} * metadata;
 	size_t n_metadata;
-	size_t kept; /* bytes charged to the methods' allowance */
+	size_t charged; /* bytes charged to the methods' allowance */
 };
 
 /* A copy of an nmethod, with the block header before it. */
@@ -285,7 +285,7 @@ static void keep(struct jvm_nmethod *nmethod)
 		       nmethod->n_metadata * sizeof(*nmethod->metadata);
 
 	if (allowance__keep(jvm_methods__allowance(nmethod->methods), bytes))
-		nmethod->kept = bytes;
+		nmethod->charged = bytes;
 	else
 		drop_parts(nmethod);
 }
@@ -336,7 +336,7 @@ void jvm_nmethod__free(struct jvm_nmethod *nmethod)
 {
 	if (!nmethod)
 		return;
-	allowance__drop(jvm_methods__allowance(nmethod->methods), nmethod->kept);
+	allowance__drop(jvm_methods__allowance(nmethod->methods), nmethod->charged);
 	drop_parts(nmethod);
 	free(nmethod);
 }

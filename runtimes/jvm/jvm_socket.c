@@ -23,7 +23,7 @@
 #define TICK_MS	     10
 #define ARGUMENT_MAX 1024      /* AttachOperation::arg_length_max, attachListener.hpp */
 #define REPLY_MAX    (1 << 20) /* bytes read */
-#define REPLY_KEPT   512       /* bytes evaluated */
+#define REPLY_BYTES  512       /* bytes evaluated */
 #define NAME_BYTES   32
 #define SOCKET_NAME  ".java_pid%u"
 #define TRIGGER_NAME ".attach_pid%u"
@@ -241,11 +241,11 @@ static int send_request(struct dialog *dialog, int fd)
 	return 0;
 }
 
-/* Reads the whole reply, whose end shows that the JVM is done. @kept is its beginning, as a
+/* Reads the whole reply, whose end shows that the JVM is done. @reply_start is its beginning, as a
  * string. */
-static int read_reply(struct dialog *dialog, int fd, char kept[REPLY_KEPT])
+static int read_reply(struct dialog *dialog, int fd, char reply_start[REPLY_BYTES])
 {
-	size_t total = 0, n_kept = 0;
+	size_t total = 0, n_start = 0;
 	char buf[4096];
 	ssize_t n;
 	int ret;
@@ -260,11 +260,11 @@ static int read_reply(struct dialog *dialog, int fd, char kept[REPLY_KEPT])
 		}
 		if (n <= 0) /* an error: the JVM closed before it had read the whole request */
 			break;
-		memcpy(kept + n_kept, buf, min_of((size_t)n, REPLY_KEPT - 1 - n_kept));
-		n_kept = min_of(n_kept + n, (size_t)REPLY_KEPT - 1);
+		memcpy(reply_start + n_start, buf, min_of((size_t)n, REPLY_BYTES - 1 - n_start));
+		n_start = min_of(n_start + n, (size_t)REPLY_BYTES - 1);
 		total += n;
 	}
-	kept[n_kept] = '\0';
+	reply_start[n_start] = '\0';
 	if (total > REPLY_MAX)
 		return err__set(dialog->err, -EIO, "PID %u: the JVM's answer is too long",
 				dialog->jvm.pid);
@@ -304,7 +304,7 @@ static int evaluate_reply(struct dialog *dialog, char *reply)
 
 static int converse(struct dialog *dialog, int fd)
 {
-	char reply[REPLY_KEPT];
+	char reply[REPLY_BYTES];
 	int ret = send_request(dialog, fd);
 
 	dialog->is_connected = true;

@@ -13,12 +13,12 @@
 #define STUB	"[V8 code]"			/* for regular expressions, WebAssembly, ... */
 
 /* Limits for names: bytes read a second, bytes read after a pause, bytes stored. */
-#define READ_RATE      (16ULL << 20) /* for one process */
-#define READ_BURST     (80ULL << 20)
-#define KEPT_MAX       (48U << 20)
-#define READ_RATE_ALL  (32ULL << 20) /* for all processes */
-#define READ_BURST_ALL (160ULL << 20)
-#define KEPT_MAX_ALL   (128U << 20)
+#define READ_RATE	 (16ULL << 20) /* for one process */
+#define READ_BURST	 (80ULL << 20)
+#define RETAINED_MAX	 (48U << 20)
+#define READ_RATE_ALL	 (32ULL << 20) /* for all processes */
+#define READ_BURST_ALL	 (160ULL << 20)
+#define RETAINED_MAX_ALL (128U << 20)
 
 struct instance {
 	struct node_layout layout;
@@ -56,7 +56,7 @@ struct node_codes *node_codes__new(void)
 	if (codes)
 		codes->allowance = (struct allowance) { .rate = READ_RATE_ALL,
 							.burst = READ_BURST_ALL,
-							.kept_max = KEPT_MAX_ALL };
+							.charged_max = RETAINED_MAX_ALL };
 	return codes;
 }
 
@@ -98,7 +98,7 @@ int node_codes__attach(struct node_codes *codes, uint32_t pid, uint32_t space,
 	instance->allowance = (struct allowance) { .of_all = &codes->allowance,
 						   .rate = READ_RATE,
 						   .burst = READ_BURST,
-						   .kept_max = KEPT_MAX };
+						   .charged_max = RETAINED_MAX };
 	instance->heap = (struct node_heap) { .pid = pid,
 					      .layout = &instance->layout,
 					      .allowance = &instance->allowance };
@@ -200,9 +200,9 @@ void node_codes__forget(struct node_codes *codes, const struct u64map *known)
 	}
 }
 
-size_t node_codes__kept(const struct node_codes *codes)
+size_t node_codes__charged(const struct node_codes *codes)
 {
-	return codes->allowance.kept;
+	return codes->allowance.charged;
 }
 
 uint32_t node_codes__count_stale(const struct node_codes *codes, uint64_t key)

@@ -26,7 +26,7 @@ void node_codes__forget(struct node_codes *codes, const struct u64map *known);
 uint32_t node_codes__count_stale(const struct node_codes *codes, uint64_t key);
 
 /* Bytes that functions, scripts and code hold. */
-size_t node_codes__kept(const struct node_codes *codes);
+size_t node_codes__charged(const struct node_codes *codes);
 
 int node_codes__symbolize(struct node_codes *codes, uint64_t key,
 			  struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);

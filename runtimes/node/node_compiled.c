@@ -33,7 +33,7 @@ struct node_compiled {
 	struct inlining *inlinings;
 	size_t n_inlinings;
 	struct allowance *allowance;
-	size_t kept; /* bytes, of the allowance */
+	size_t charged; /* bytes, of the allowance */
 };
 
 void node_compiled__free(struct node_compiled *compiled)
@@ -42,7 +42,7 @@ void node_compiled__free(struct node_compiled *compiled)
 		return;
 	for (size_t i = 0; i < compiled->n_inlined; i++)
 		node_functions__put(compiled->functions, compiled->inlined[i]);
-	allowance__drop(compiled->allowance, compiled->kept);
+	allowance__drop(compiled->allowance, compiled->charged);
 	free(compiled->positions.table);
 	free(compiled->inlined);
 	free(compiled->inlinings);
@@ -206,7 +206,7 @@ static bool keep(struct node_compiled *compiled)
 
 	if (!allowance__keep(compiled->allowance, bytes))
 		return false;
-	compiled->kept = bytes;
+	compiled->charged = bytes;
 	return true;
 }
 

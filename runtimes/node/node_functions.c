@@ -27,7 +27,7 @@ struct node_function {
 	uint8_t *bytecodes;
 	size_t n_bytecodes;
 	uint32_t refs;
-	size_t kept; /* bytes, of the allowance */
+	size_t charged; /* bytes, of the allowance */
 };
 
 struct node_functions {
@@ -53,7 +53,7 @@ struct node_functions *node_functions__new(struct allowance *allowance)
 
 static void function__free(struct node_functions *functions, struct node_function *function)
 {
-	allowance__drop(functions->allowance, function->kept);
+	allowance__drop(functions->allowance, function->charged);
 	node_scripts__put(functions->scripts, function->script);
 	free(function->name);
 	free(function->positions.table);
@@ -268,11 +268,11 @@ static int function__read(struct node_functions *functions, const struct node_he
 	rc = rc ? rc : read_bytecodes(function, heap);
 	if (!rc && !node_function_key__holds(heap, key))
 		rc = -EBADMSG;
-	function->kept = sizeof(*function) + function->positions.size + function->n_bytecodes;
-	if (!rc && !allowance__keep(functions->allowance, function->kept))
+	function->charged = sizeof(*function) + function->positions.size + function->n_bytecodes;
+	if (!rc && !allowance__keep(functions->allowance, function->charged))
 		rc = -EBADMSG;
 	if (rc) {
-		function->kept = 0;
+		function->charged = 0;
 		function__free(functions, function);
 	} else {
 		*ret = function;

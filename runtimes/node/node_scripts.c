@@ -30,7 +30,7 @@ struct node_script {
 	size_t n_ends, cap_ends;
 	uint32_t first; /* number of its first line, less 1 */
 	uint32_t refs;
-	size_t kept; /* bytes, of the allowance */
+	size_t charged; /* bytes, of the allowance */
 };
 
 struct node_scripts {
@@ -49,7 +49,7 @@ struct node_scripts *node_scripts__new(struct allowance *allowance)
 
 static void script__free(struct node_scripts *scripts, struct node_script *script)
 {
-	allowance__drop(scripts->allowance, script->kept);
+	allowance__drop(scripts->allowance, script->charged);
 	free(script->file);
 	free(script->ends);
 	free(script);
@@ -191,7 +191,7 @@ static void keep(struct node_scripts *scripts, struct node_script *script)
 
 	script->ends = ends ?: script->ends;
 	if (allowance__keep(scripts->allowance, bytes + lines)) {
-		script->kept = bytes + lines;
+		script->charged = bytes + lines;
 		return;
 	}
 	free(script->ends);

@@ -263,16 +263,16 @@ static size_t drop_frameless(const struct php_codes *codes, const struct runtime
 			     const struct runtime_natives *natives, struct runtime_pair *pairs,
 			     size_t n)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (!FRAME_IS_MARK(pairs[i].key) && (!i || sample->native_complete) &&
 		    php_codes__is_frameless(codes, pairs[i].key) &&
 		    !is_running(natives, php_codes__handler(codes, pairs[i].key)))
 			continue;
-		pairs[kept++] = pairs[i];
+		pairs[retained++] = pairs[i];
 	}
-	return kept;
+	return retained;
 }
 
 /* Frames have no link to their native frames, but those that end a loop are marked, and C functions

@@ -21,11 +21,11 @@
  * and sections overlap, lie in holes, refer to themselves or to one another, or are compressed.
  * They also name the file itself as its debug file. With a limited budget, no file may take more
  * memory or time than that. Costs that are not charged show here. */
-#define KEPT_MAX    (64ULL << 20)
-#define MEMORY_MAX  (256ULL << 20)
-#define CPU_MAX_NS  (NSEC_PER_SEC / 5)
+#define RETAINED_MAX (64ULL << 20)
+#define MEMORY_MAX   (256ULL << 20)
+#define CPU_MAX_NS   (NSEC_PER_SEC / 5)
 /* Limit for work that is not interrupted. With sanitizers all work takes several times as long. */
-#define TIME_MAX_NS NSEC_PER_SEC
+#define TIME_MAX_NS  NSEC_PER_SEC
 
 #define DATA_AT	   0x2000
 #define HEADERS_AT 0x10000
@@ -224,8 +224,8 @@ static void check(uint64_t cpu_ns, long before_kb)
 		fprintf(stderr, "%ld KB of memory\n", most_kb - before_kb);
 		abort();
 	}
-	if (quota__kept()) {
-		fprintf(stderr, "%lu bytes are not given back\n", (unsigned long)quota__kept());
+	if (quota__retained()) {
+		fprintf(stderr, "%lu bytes are not given back\n", (unsigned long)quota__retained());
 		abort();
 	}
 }
@@ -236,7 +236,7 @@ static void limit(void)
 
 	limits = quota_usual;
 	for (int i = 0; i < QUOTA_LEVELS; i++) {
-		limits.limits[i][QUOTA_KEPT] = (struct quota_limit) { KEPT_MAX, 0 };
+		limits.limits[i][QUOTA_RETAINED] = (struct quota_limit) { RETAINED_MAX, 0 };
 		limits.limits[i][QUOTA_CPU_NS] = (struct quota_limit) { CPU_MAX_NS, 0 };
 	}
 	quota__set_limits(&limits);

@@ -47,7 +47,7 @@ struct run {
 static const struct quota_limits fuzz_limits = { {
 	[QUOTA_FILE] = { [QUOTA_READ] = { 256ULL << 20, 0 },
 			 [QUOTA_CPU_NS] = { BUDGET_CPU_NS, 0 },
-			 [QUOTA_KEPT] = { BUDGET_BYTES, 0 },
+			 [QUOTA_RETAINED] = { BUDGET_BYTES, 0 },
 			 [QUOTA_INDEXED] = { BUDGET_BYTES, 0 } },
 	[QUOTA_USER] = { { UINT64_MAX / 2, 0 },
 			 { UINT64_MAX / 2, 0 },
@@ -189,11 +189,11 @@ bool target__run(const uint8_t *data, size_t size)
 	}
 	if (run.spent_ns > CPU_NS_MAX)
 		fuzz__die("%lu ms of CPU time", (unsigned long)(run.spent_ns / 1000000));
-	if (quota__kept_max() > BUDGET_BYTES)
-		fuzz__die("%lu bytes kept", (unsigned long)quota__kept_max());
+	if (quota__retained_max() > BUDGET_BYTES)
+		fuzz__die("%lu bytes kept", (unsigned long)quota__retained_max());
 	code_source__release(run.source);
-	if (quota__kept())
-		fuzz__die("%lu bytes are not given back", (unsigned long)quota__kept());
+	if (quota__retained())
+		fuzz__die("%lu bytes are not given back", (unsigned long)quota__retained());
 	code_sources__free(run.sources);
 	close(run.fd);
 	return run.found > 0;

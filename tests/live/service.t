@@ -85,7 +85,7 @@ def kept_max():
     if not os.path.exists("core/base/quota.h"):
         return 0
     with open("core/base/quota.h", encoding="utf-8") as source:
-        number, shift = re.search(r"#define QUOTA_KEPT_MAX \((\d+)ULL << (\d+)\)", source.read()).groups()
+        number, shift = re.search(r"#define QUOTA_RETAINED_MAX \((\d+)ULL << (\d+)\)", source.read()).groups()
     return int(number) << int(shift)
 
 

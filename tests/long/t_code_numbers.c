@@ -17,7 +17,7 @@ struct value {
 
 static void check(const char *title, enum bpf_map_type type, uint32_t n)
 {
-	int fd = bpf_map_create(type, "numbers", 16, sizeof(struct value), CODES_KEPT, NULL);
+	int fd = bpf_map_create(type, "numbers", 16, sizeof(struct value), CODES_CACHED, NULL);
 	struct u64map known;
 	uint32_t there = 0, right = 0;
 	uint64_t key[2] = {};
@@ -39,7 +39,7 @@ static void check(const char *title, enum bpf_map_type type, uint32_t n)
 		right += u64map__get(&known, 7 * i) != 0;
 	}
 	ok(there == known.n && right == there, "... %u numbers, all that are there", there);
-	ok(n > CODES_KEPT ? there > CODES_KEPT / 2 : there == n, "... of %u", n);
+	ok(n > CODES_CACHED ? there > CODES_CACHED / 2 : there == n, "... of %u", n);
 	u64map__done(&known);
 	close(fd);
 }
@@ -51,8 +51,8 @@ int main(void)
 	is_int(code_numbers__read(-ENOENT, &known), -ENOTSUP, "no map");
 	check("empty", BPF_MAP_TYPE_LRU_HASH, 0);
 	check("one", BPF_MAP_TYPE_LRU_HASH, 1);
-	check("half full", BPF_MAP_TYPE_LRU_HASH, CODES_KEPT / 2);
-	check("full", BPF_MAP_TYPE_LRU_HASH, 2 * CODES_KEPT);
-	check("a hash that forgets nothing", BPF_MAP_TYPE_HASH, CODES_KEPT / 2);
+	check("half full", BPF_MAP_TYPE_LRU_HASH, CODES_CACHED / 2);
+	check("full", BPF_MAP_TYPE_LRU_HASH, 2 * CODES_CACHED);
+	check("a hash that forgets nothing", BPF_MAP_TYPE_HASH, CODES_CACHED / 2);
 	return tap__done();
 }

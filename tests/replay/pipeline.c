@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/cached_unwind.h"
 #include "bpf/host/host.h"
-#include "bpf/kept.h"
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/capture/capture.h"
@@ -209,7 +209,7 @@ static int open_run(struct run *run, const struct pipeline_input *input, struct 
 	return code;
 }
 
-extern const volatile uint32_t cfg_kept; /* bpf/unwind.bpf.c */
+extern const volatile uint32_t cfg_cached; /* bpf/unwind.bpf.c */
 
 static int take_sample(struct run *run, const struct pipeline_input *input, struct err *err)
 {
@@ -241,29 +241,29 @@ static size_t sample_again(const struct host_thread *thread, uint64_t ret_words[
 
 /* Takes the same sample again, after others of the same thread that were interrupted further out.
  * Cached frames from these must be equal to the frames that unwinding finds. */
-static int check_kept(const struct pipeline_input *input, struct err *err)
+static int check_cached(const struct pipeline_input *input, struct err *err)
 {
 	static uint64_t want[SAMPLE_WORDS_MAX], got[SAMPLE_WORDS_MAX];
-	static struct kept_frame frames[KEPT_FRAMES_MAX];
+	static struct cached_unwind_frame frames[CACHED_FRAMES_MAX];
 	struct host_thread other = input->thread;
-	const uint32_t zero = input->thread.tid % KEPT_WAYS;
-	const struct kept_stack *kept =
-		host_map__lookup(host_map__named("kept_stacks")->map, &zero);
+	const uint32_t zero = input->thread.tid % CACHED_WAYS;
+	const struct cached_unwind *cached =
+		host_map__lookup(host_map__named("cached_unwinds")->map, &zero);
 	size_t n = sample_again(&input->thread, want);
 	bool same;
 	int code = 0;
-	uint32_t n_kept;
+	uint32_t n_cached;
 
-	host__set(&cfg_kept, 1);
+	host__set(&cfg_cached, 1);
 	sample_again(&input->thread, got);
-	n_kept = kept->n;
-	memcpy(frames, kept->frames, sizeof(frames));
-	for (uint32_t i = 0; !code && i <= n_kept; i++) {
+	n_cached = cached->n;
+	memcpy(frames, cached->frames, sizeof(frames));
+	for (uint32_t i = 0; !code && i <= n_cached; i++) {
 		same = sample_again(&input->thread, got) == n &&
 		       !memcmp(got, want, n * sizeof(uint64_t));
-		if (!same || kept->n != n_kept)
+		if (!same || cached->n != n_cached)
 			code = err__set(err, -EBADMSG, "with kept frames the stack is another one");
-		if (i == n_kept)
+		if (i == n_cached)
 			break;
 		other.regs[UNWIND_REG_PC] = frames[i].pc;
 		other.regs[UNWIND_REG_RSP] = frames[i].sp;
@@ -271,7 +271,7 @@ static int check_kept(const struct pipeline_input *input, struct err *err)
 		other.regs[UNWIND_REG_RBX] = frames[i].rbx;
 		sample_again(&other, got);
 	}
-	host__set(&cfg_kept, 0);
+	host__set(&cfg_cached, 0);
 	return code;
 }
 
@@ -436,7 +436,7 @@ int pipeline__run(struct pipeline *pipeline, const struct pipeline_input *input,
 		code = take_natives(&run, ret);
 	if (!code && input->on_repeat) {
 		input->on_repeat(input->ctx, true);
-		code = check_kept(input, err);
+		code = check_cached(input, err);
 		input->on_repeat(input->ctx, false);
 	}
 	if (!code)

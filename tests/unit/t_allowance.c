@@ -8,9 +8,9 @@
 #define MB	   (1ULL << 20)
 #define READ(size) (MB * (size)-ALLOWANCE_READ_BYTES)
 
-static struct allowance all = { .rate = MB, .burst = 10 * MB, .kept_max = 100 };
-static struct allowance one = { .of_all = &all, .rate = 1, .burst = 4 * MB, .kept_max = 60 };
-static struct allowance two = { .of_all = &all, .rate = 1, .burst = 40 * MB, .kept_max = 60 };
+static struct allowance all = { .rate = MB, .burst = 10 * MB, .charged_max = 100 };
+static struct allowance one = { .of_all = &all, .rate = 1, .burst = 4 * MB, .charged_max = 60 };
+static struct allowance two = { .of_all = &all, .rate = 1, .burst = 40 * MB, .charged_max = 60 };
 
 static void test_reads(void)
 {
@@ -27,20 +27,20 @@ static void test_reads(void)
 	ok(!allowance__read(&two, READ(11)) && all.left == 10 * MB, "up to a limit");
 }
 
-static void test_kept(void)
+static void test_charged(void)
 {
 	ok(allowance__keep(&one, 60) && !allowance__keep(&one, 1), "one keeps what it may");
 	ok(!allowance__keep(&two, 41) && allowance__keep(&two, 40), "both keep what all may");
-	ok(!allowance__keep(&two, SIZE_MAX) && two.kept == 40, "sums do not wrap");
+	ok(!allowance__keep(&two, SIZE_MAX) && two.charged == 40, "sums do not wrap");
 	allowance__drop(&one, 60);
 	ok(allowance__keep(&two, 20) && !allowance__keep(&two, 1), "what is freed may be kept");
 	allowance__drop(&two, 60);
-	ok(!one.kept && !two.kept && !all.kept, "in the end nothing is kept");
+	ok(!one.charged && !two.charged && !all.charged, "in the end nothing is kept");
 }
 
 int main(void)
 {
 	test_reads();
-	test_kept();
+	test_charged();
 	return tap__done();
 }

@@ -186,7 +186,7 @@ static struct unwind_rule by(uint8_t reg, int cfa_off, short fp_words, short aux
 }
 
 /* Returns the rule in which a word of the stack contains the stack pointer after `push %rbp`. */
-static struct unwind_rule kept(int cfa_off, short aux_words)
+static struct unwind_rule maintained(int cfa_off, short aux_words)
 {
 	struct unwind_rule rule = by(UNWIND_REG_RSP, cfa_off, -2, aux_words);
 
@@ -325,10 +325,10 @@ static void test_gaps(void)
 	check(file, &table, "popped", by(UNWIND_REG_RSP, 8, 0, 0));
 	check(file, &table, "gone", by(UNWIND_REG_RSP, 8, 0, away));
 	check(file, &table, "aligned", by(UNWIND_REG_RAX, 16, -2, 0));
-	check(file, &table, "kept", kept(56, UNWIND_WORDS_SAME));
-	check(file, &table, "kept_below", kept(64, UNWIND_WORDS_SAME));
+	check(file, &table, "kept", maintained(56, UNWIND_WORDS_SAME));
+	check(file, &table, "kept_below", maintained(64, UNWIND_WORDS_SAME));
 	check(file, &table, "back", by(UNWIND_REG_RSP, 16, -2, 0));
-	check(file, &table, "far", kept(264, UNWIND_WORDS_LOST));
+	check(file, &table, "far", maintained(264, UNWIND_WORDS_LOST));
 	check(file, &table, "near", by(UNWIND_REG_RSP, 16, -2, away));
 	check(file, &table, "vector", by(UNWIND_REG_RSP, 16, 0, -2));
 	check(file, &table, "prefetches", by(UNWIND_REG_RSP, 16, 0, -2));

@@ -91,7 +91,7 @@ static bool is_over(void)
 static void test_sharing(void)
 {
 	struct code_source *a, *b, *other;
-	uint64_t kept;
+	uint64_t retained;
 
 	quota__set_limits(NULL);
 	write_map("w", PIECES, 16, 16);
@@ -99,10 +99,11 @@ static void test_sharing(void)
 	b = open_source(USER);
 	ok(a == b, "a file has one source");
 	look(a, CODE_LOOK_ALL, 100);
-	kept = quota__kept();
-	ok(kept >= PIECES * sizeof(struct code_entry), "its index is charged: %lu", (long)kept);
+	retained = quota__retained();
+	ok(retained >= PIECES * sizeof(struct code_entry), "its index is charged: %lu",
+	   (long)retained);
 	look(b, CODE_LOOK_ALL, 200);
-	is_int(quota__kept(), kept, "and there once");
+	is_int(quota__retained(), retained, "and there once");
 	is_int(counts.symbols, PIECES, "its lines are read once");
 	other = open_source(USER + 1);
 	ok(other != a, "another user has a source and a budget of its own");
@@ -110,7 +111,7 @@ static void test_sharing(void)
 	code_source__release(a);
 	is_str(name_of(b, 0x10000 + 16 * 7 + 3), "piece 7", "it stays for the other");
 	code_source__release(b);
-	is_int(quota__kept(), 0, "and goes with the last");
+	is_int(quota__retained(), 0, "and goes with the last");
 	code_source__release(NULL);
 }
 
@@ -165,8 +166,8 @@ static void test_memory(void)
 	write_map("a", PIECES, 16, 16);
 	look(source, CODE_LOOK_ALL, 200);
 	is_str(name_of(source, 0x10000), "", "over the budget there is no index");
-	is_int(quota__kept(), 0, "nor memory of it");
-	ok(quota__kept_max() <= MIB, "there never was more: %lu", (long)quota__kept_max());
+	is_int(quota__retained(), 0, "nor memory of it");
+	ok(quota__retained_max() <= MIB, "there never was more: %lu", (long)quota__retained_max());
 	ok(is_over(), "which is counted by name");
 	write_map("w", 10, 16, 16);
 	look(source, CODE_LOOK_FILES, 300);

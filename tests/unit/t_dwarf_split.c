@@ -180,7 +180,7 @@ static void test_damaged(const char *name)
 		exit(1);
 	is_int(wrong, 0, "%s: 300 damaged ones", name);
 	is_int(count_right("prog"), 2, "and the whole one");
-	is_int(quota__kept(), 0, "no memory is left charged");
+	is_int(quota__retained(), 0, "no memory is left charged");
 	free(bytes);
 }
 

@@ -199,7 +199,7 @@ static void test_zstd(void)
 	put_header(&made, ELFCOMPRESS_ZSTD, CONTENTS);
 	made.data[whole / 2] ^= 0xff;
 	ok(read_back(&made, ".debug_info", SHF_COMPRESSED) != 0, "a byte is wrong");
-	is_int(quota__kept(), 0, "no memory is left charged");
+	is_int(quota__retained(), 0, "no memory is left charged");
 	end(&made);
 }
 

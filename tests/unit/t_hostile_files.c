@@ -80,7 +80,7 @@ static void end(struct elf_file *file, void *data, size_t n, const char *what)
 	stop__clear();
 	elf_file__free(file);
 	munmap(data, n);
-	is_int(quota__kept(), 0, "%s: nothing is kept", what);
+	is_int(quota__retained(), 0, "%s: nothing is kept", what);
 }
 
 static void test_go(void)

@@ -14,9 +14,9 @@ static struct {
 	struct sink sink;
 	char text[2000];
 	uint32_t n_frames, last_frame;
-	bool dense;    /* true: the IDs of frames are dense */
-	int fails;     /* return value of each call */
-	uint32_t kept; /* frames and nodes with IDs up to this still exist */
+	bool dense;	   /* true: the IDs of frames are dense */
+	int fails;	   /* return value of each call */
+	uint32_t retained; /* frames and nodes with IDs up to this still exist */
 } taker;
 static struct err err;
 
@@ -99,15 +99,15 @@ static int take_source(struct sink *sink, const struct sink_source *source, stru
 	return TAKE("source %u %s\n", source->process, source->source);
 }
 
-static bool is_kept(const struct sink *sink, uint32_t id)
+static bool is_retained(const struct sink *sink, uint32_t id)
 {
 	(void)sink;
-	return id <= taker.kept;
+	return id <= taker.retained;
 }
 
 static const struct sink_ops ops = {
-	.has_frame = is_kept,
-	.has_node = is_kept,
+	.has_frame = is_retained,
+	.has_node = is_retained,
 	.event = take_event,
 	.process = take_process,
 	.thread = take_thread,
@@ -238,7 +238,7 @@ static void test_forgetting(void)
 	struct ids_frame frame = { .kind = KIND_KERNEL };
 	const struct sink_sample sample = { .event = 1, .value = 1, .weight = 1, .total = 1 };
 	struct ids *ids = begin();
-	uint32_t node, kept, gone;
+	uint32_t node, retained, gone;
 	bool is_new;
 
 	for (frame.address = 1; frame.address <= 2; frame.address++) {
@@ -247,7 +247,7 @@ static void test_forgetting(void)
 	}
 	ids__sample(ids, &sample, &err);
 	is_int(ids__forgotten(ids), 0, "nothing was forgotten");
-	taker.kept = 1;
+	taker.retained = 1;
 	taker.sink.forgot = true;
 	ids__sample(ids, &sample, &err);
 	ok(ids__forgotten(ids) == 1 && !taker.sink.forgot, "something was, once");
@@ -256,9 +256,9 @@ static void test_forgetting(void)
 	for (frame.address = 1; frame.address <= 2; frame.address++) {
 		ids__frame(ids, &frame, &node, &is_new, &err);
 		ok(is_new == (frame.address == 2), "frame %u", (unsigned)frame.address);
-		ids__node(ids, 0, frame.address, 8, frame.address == 1 ? &kept : &gone, &err);
+		ids__node(ids, 0, frame.address, 8, frame.address == 1 ? &retained : &gone, &err);
 	}
-	is_int(kept, 1, "what is there has its id");
+	is_int(retained, 1, "what is there has its id");
 	is_int(gone, 3, "what went gets another one");
 	is_str(taken(), "frame 3 0 0 0 2 0\nnode 3 0 2 8\n", "and is offered again");
 	ids__free(ids);

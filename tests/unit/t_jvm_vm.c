@@ -127,11 +127,11 @@ static void check_nmethod(const struct jvm_vm *vm, struct jvm_methods *methods)
 /* Tests the limit of the memory that braid caches for a process. */
 static void check_limit(const struct jvm_vm *vm)
 {
-	struct allowance allowance = { .kept_max = SIZE_MAX };
+	struct allowance allowance = { .charged_max = SIZE_MAX };
 	struct jvm_scope scopes[JVM_SCOPES_MAX];
 	struct jvm_methods *methods = NULL;
 	struct jvm_nmethod *nmethod = NULL;
-	size_t kept;
+	size_t charged;
 
 	for (int i = 0; i < 3; i++) {
 		if (jvm_methods__new(vm, &methods))
@@ -139,16 +139,16 @@ static void check_limit(const struct jvm_vm *vm)
 		jvm_methods__limit(methods, &allowance);
 		if (jvm_nmethod__open(vm, address_of(image.nmethod), NMETHOD_ID, methods, &nmethod))
 			nmethod = NULL;
-		kept = allowance.kept;
+		charged = allowance.charged;
 		if (i < 2)
 			is_int(jvm_nmethod__scopes(nmethod, 16, false, scopes), i ? 1 : 2,
 			       i ? "a byte too much: only the method" : "all scopes");
 		else
 			ok(!nmethod, "no room at all: nothing");
-		allowance.kept_max = i ? 1 : kept - 1;
+		allowance.charged_max = i ? 1 : charged - 1;
 		jvm_nmethod__free(nmethod);
 		jvm_methods__free(methods);
-		is_int(allowance.kept, 0, "nothing is kept in the end");
+		is_int(allowance.charged, 0, "nothing is kept in the end");
 	}
 }
 

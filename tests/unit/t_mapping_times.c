@@ -355,7 +355,7 @@ static void test_devices(void)
 
 static void test_many_events(void)
 {
-	uint64_t n = KEPT_EVENTS_MAX + 1;
+	uint64_t n = RETAINED_EVENTS_MAX + 1;
 
 	begin();
 	for (uint64_t i = 1; i <= n; i++)

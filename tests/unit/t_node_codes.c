@@ -194,9 +194,9 @@ static void test_forget(void)
 	u64map__done(&known);
 }
 
-#define SCRIPTS	  24
-#define LINES	  3000000
-#define KEPT_MOST (48U << 20)
+#define SCRIPTS	      24
+#define LINES	      3000000
+#define RETAINED_MOST (48U << 20)
 
 /* A process that names any number of scripts, each with the maximum number of lines. */
 static void test_many_lines(void)
@@ -213,7 +213,7 @@ static void test_many_lines(void)
 	scope = make_scope("last", LINES - 1);
 	positions = make_bytes("", 0);
 	text = make_string(TYPE_EXTERNAL, LINES, 0, (uintptr_t)source);
-	before = node_codes__kept(many.codes);
+	before = node_codes__charged(many.codes);
 	for (i = 1; i <= SCRIPTS; i++) {
 		uint64_t script = make_script();
 
@@ -224,16 +224,16 @@ static void test_many_lines(void)
 			break;
 	}
 	is_int(i, SCRIPTS + 1, "all are announced");
-	ok(node_codes__kept(many.codes) > LINES * sizeof(uint32_t) &&
-		   node_codes__kept(many.codes) <= KEPT_MOST,
+	ok(node_codes__charged(many.codes) > LINES * sizeof(uint32_t) &&
+		   node_codes__charged(many.codes) <= RETAINED_MOST,
 	   "of %d scripts with %d lines each %zu bytes are kept", SCRIPTS, LINES,
-	   node_codes__kept(many.codes));
+	   node_codes__charged(many.codes));
 	program = many;
 	is_named(1, NODE_NO_OFFSET, "last (/srv/a b.mjs:3000000)", "the first one has lines");
 	is_named(SCRIPTS, NODE_NO_OFFSET, "last (/srv/a b.mjs:0)", "the last one has none");
 	for (i = 0; i < 2; i++)
 		node_codes__forget(many.codes, &(struct u64map) {});
-	is_int(node_codes__kept(many.codes), before, "nothing is kept of what was forgotten");
+	is_int(node_codes__charged(many.codes), before, "nothing is kept of what was forgotten");
 	node_codes__free(many.codes);
 	free(source);
 }
@@ -248,7 +248,7 @@ int main(void)
 	node_codes__detach(program.codes, 1);
 	is_named(1, INDEX(2), "one (/srv/a b.mjs:2)", "what has a name keeps it at the end");
 	test_forget();
-	is_int(node_codes__kept(program.codes), 0, "no memory is kept");
+	is_int(node_codes__charged(program.codes), 0, "no memory is kept");
 	node_codes__free(program.codes);
 	test_many_lines();
 	return tap__done();

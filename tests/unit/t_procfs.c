@@ -315,10 +315,10 @@ static void test_budget(void)
 	for (int i = 0; i < QUOTA_LEVELS; i++)
 		for (int kind = 0; kind < QUOTA_KINDS; kind++)
 			limits.limits[i][kind] = (struct quota_limit) { UINT64_MAX / 2, 0 };
-	limits.limits[QUOTA_USER][QUOTA_KEPT].burst = 150 * sizeof(*list);
+	limits.limits[QUOTA_USER][QUOTA_RETAINED].burst = 150 * sizeof(*list);
 	quota__set_limits(&limits);
 	is_int(process__set_mapped(&one, calloc(100, sizeof(*list)), 100), 0, "a process");
-	is_int(quota__kept(), 100 * sizeof(*list), "is charged for its mappings");
+	is_int(quota__retained(), 100 * sizeof(*list), "is charged for its mappings");
 	is_int(process__set_mapped(&two, calloc(100, sizeof(*list)), 100), -EFBIG,
 	       "another one of the user is over the budget");
 	ok(!two.mapped && !two.n_mapped, "and has none");
@@ -327,7 +327,7 @@ static void test_budget(void)
 	is_int(process__set_mapped(&two, calloc(100, sizeof(*list)), 100), 0, "then there is room");
 	process__clear_mapped(&one);
 	process__clear_mapped(&two);
-	is_int(quota__kept(), 0, "all is given back");
+	is_int(quota__retained(), 0, "all is given back");
 	quota__close(one.account);
 	quota__close(two.account);
 	quota__set_limits(NULL);

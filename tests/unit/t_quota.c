@@ -82,22 +82,22 @@ static void test_levels(void)
 	quota__close(root);
 }
 
-static void test_kept(void)
+static void test_retained(void)
 {
 	struct quota_limits limits;
 	struct quota_account *a = open_file(1, STRANGER, "/a"), *b;
 
 	limit(&limits, QUOTA_ALL, 100, 0);
-	is_int(quota__charge(a, QUOTA_KEPT, 80), 0, "memory is kept");
-	is_int(quota__charge(a, QUOTA_KEPT, 30), -EFBIG, "within bounds");
-	is_int(quota__kept(), 80, "as much as was charged");
+	is_int(quota__charge(a, QUOTA_RETAINED, 80), 0, "memory is kept");
+	is_int(quota__charge(a, QUOTA_RETAINED, 30), -EFBIG, "within bounds");
+	is_int(quota__retained(), 80, "as much as was charged");
 	quota__close(a);
 	b = open_file(1, STRANGER, "/a");
-	is_int(quota__charge(b, QUOTA_KEPT, 30), -EFBIG, "an account that is closed keeps it");
+	is_int(quota__charge(b, QUOTA_RETAINED, 30), -EFBIG, "an account that is closed keeps it");
 	quota__give_back(b, 80);
-	is_int(quota__kept(), 0, "until it is given back");
-	is_int(quota__charge(b, QUOTA_KEPT, 100), 0, "then there is room again");
-	is_int(quota__kept_max(), 100, "the most is known");
+	is_int(quota__retained(), 0, "until it is given back");
+	is_int(quota__charge(b, QUOTA_RETAINED, 100), 0, "then there is room again");
+	is_int(quota__retained_max(), 100, "the most is known");
 	quota__give_back(b, 100);
 	quota__close(b);
 }
@@ -279,7 +279,7 @@ static void test_documented(void)
 		enum quota_kind kind;
 		const char *name;
 	} rows[] = {
-		{ QUOTA_KEPT, "kept in memory" },
+		{ QUOTA_RETAINED, "kept in memory" },
 		{ QUOTA_INDEXED, "of that, in indexes of compiled code" },
 		{ QUOTA_READ, "read" },
 		{ QUOTA_INFLATED, "inflated; hashed, each" },
@@ -302,7 +302,7 @@ static void test_documented(void)
 int main(void)
 {
 	test_levels();
-	test_kept();
+	test_retained();
 	test_forgiving();
 	test_cpu();
 	test_stop();

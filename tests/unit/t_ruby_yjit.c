@@ -120,20 +120,20 @@ static void test_natives(void)
 }
 
 /* The words of a sample do not contain native frames that were cached from an earlier sample. */
-static void test_kept(void)
+static void test_cached(void)
 {
 	struct scratch *scratch = scratch__get();
 	struct zjit_call call;
 
 	reset_yjit();
 	run();
-	scratch->kept.absent = 2;
+	scratch->cached.absent = 2;
 	is_int(yjit__find(scratch, &proc, &call), YJIT_NONE,
 	       "%s: the interpreter's native frame is an earlier sample's", version);
-	scratch->kept.absent = 1;
+	scratch->cached.absent = 1;
 	ok(yjit__find(scratch, &proc, &call) == YJIT_CALLS && call.returns == CODE_START + RETURNS,
 	   "%s: so is one around compiled code", version);
-	scratch->kept.absent = 0;
+	scratch->cached.absent = 0;
 }
 
 static void test_c_frame(void)
@@ -196,7 +196,7 @@ int main(void)
 			continue;
 		test_place();
 		test_natives();
-		test_kept();
+		test_cached();
 		test_c_frame();
 		test_between();
 		test_low();

@@ -45,7 +45,7 @@ static void test_ended_mappings(void)
 	   "no published mapping is used, and who calls new code is known");
 	ok(u->over, "the sample says so");
 	ok(finds(CODE - 1, 0, COUNT_UNMAPPED_PC), "what is not published is as before");
-	is_int(mappings__version(SPACE), KEPT_NO_VERSION, "no frames of another sample are used");
+	is_int(mappings__version(SPACE), CACHED_NO_VERSION, "no frames of another sample are used");
 	u->seek = PC(1);
 	u->mapping.start = u->mapping.end = 0;
 	ok(word__is_return_address(u, SPACE), "an address may be code, as nothing can be read");

@@ -246,33 +246,33 @@ static bool has_notes(const struct noted_frame *want, uint32_t n)
 
 /* Takes a sample with frames cached from an earlier one, after a change of @word. Returns true if
  * the result equals that without the cache. */
-static bool is_same_kept(uint64_t *word, uint64_t change)
+static bool is_same_cached(uint64_t *word, uint64_t change)
 {
 	static struct noted_frame want[NATIVE_FRAMES_MAX];
 	static struct host_sample plain;
 	uint32_t n;
 
-	host__set(&cfg_kept, 1);
+	host__set(&cfg_cached, 1);
 	sampler__run(regs);
 	*word += change;
-	host__set(&cfg_kept, 0);
+	host__set(&cfg_cached, 0);
 	sampler__run(regs);
 	plain = host.sample;
 	n = scratch->n_noted;
 	memcpy(want, scratch->noted, n * sizeof(want[0]));
-	host__set(&cfg_kept, 1);
+	host__set(&cfg_cached, 1);
 	sampler__run(regs);
 	return has_notes(want, n) && plain.head.n_native == host.sample.head.n_native &&
 	       !memcmp(plain.words, host.sample.words, 16 * (size_t)plain.head.n_native);
 }
 
-static void test_kept(void)
+static void test_cached(void)
 {
 	static const struct {
 		const char *name;
 		int at;
 		uint64_t change;
-		uint32_t n_kept; /* frames that come from the cache */
+		uint32_t n_cached; /* frames that come from the cache */
 	} words[] = {
 		{ "nothing", 0, 0, 4 },
 		{ "the bytecode", 40 - JVM_BCP_WORDS, 1, 3 },
@@ -293,16 +293,16 @@ static void test_kept(void)
 		stack[4] = RBP_1;
 		stack[5] = INTERPRETER + 0x900;
 		stack[40 - JVM_BCP_WORDS] = const_method + 8;
-		ok(is_same_kept(&stack[words[i].at], words[i].change), "changed is %s",
+		ok(is_same_cached(&stack[words[i].at], words[i].change), "changed is %s",
 		   words[i].name);
-		is_int(scratch->kept.n_kept, words[i].n_kept, "so many frames are kept");
+		is_int(scratch->cached.n_cached, words[i].n_cached, "so many frames are kept");
 	}
 	stack[51]--;
 	sampler__run(regs);
-	host.now_ns += KEPT_NS;
+	host.now_ns += CACHED_NS;
 	sampler__run(regs);
-	is_int(scratch->kept.n_kept, 1, "the native ones, after some time");
-	host__set(&cfg_kept, 0);
+	is_int(scratch->cached.n_cached, 1, "the native ones, after some time");
+	host__set(&cfg_cached, 0);
 }
 
 /* The call before the only possible return address leads into the adapter, or to an unknown place.
@@ -620,7 +620,7 @@ int main(void)
 	test_older_polls();
 	test_bytecodes();
 	test_entered();
-	test_kept();
+	test_cached();
 	test_frameless_stub();
 	test_stub_that_pushes();
 	test_stub_with_arguments();

@@ -25,7 +25,7 @@ static inline void sampler__open(void)
 	HOST_ARRAY(scratches, SLOTS_MAX);
 	HOST_ARRAY(counters, COUNTERS_N);
 	HOST_ARRAY(copy_slots, SLOTS_MAX);
-	HOST_ARRAY(kept_stacks, SLOTS_MAX * KEPT_WAYS);
+	HOST_ARRAY(cached_unwinds, SLOTS_MAX * CACHED_WAYS);
 	HOST_HASH(targets, 8);
 	HOST_HASH(image_files, 8);
 	HOST_HASH(reported_images, 256);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kept.t [CALLS]: stacks that are unwound with what is kept of the thread's last one are those that
+"""cached_unwind.t [CALLS]: stacks that are unwound with what is kept of the thread's last one are those that
 unwinding all of it finds. Each sample is unwound both ways (--unwind twice) and compared in the
 kernel half: a million and more of them, at system calls that programs of five kinds make from
 stacks that change all the time, and at ticks of the clock in between."""

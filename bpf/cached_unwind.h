@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-#ifndef BRAID_KEPT_H
-#define BRAID_KEPT_H
+#ifndef BRAID_CACHED_UNWIND_H
+#define BRAID_CACHED_UNWIND_H
 
 /* A sample costs only the changes since the thread's last sample. The kernel half stores the outer
  * frames of that sample with all values that unwinding them depended on. A frame is found by its
@@ -21,28 +21,28 @@
  * Frames of code without tables (frame pointers, compilers of runtimes) are stored under a further
  * condition. Their rule and their key in their runtime must depend only on the same words, and on a
  * few more words of the stack. These are compared as well (struct frame_note). Such code may be
- * freed and replaced by other code, so that its frames are valid only for KEPT_NS after it was
+ * freed and replaced by other code, so that its frames are valid only for CACHED_NS after it was
  * looked up.
  *
  * Memory is bounded, and there are no locks. Each slot of scratch memory, which a running program
- * has for itself, has KEPT_WAYS stacks. A thread replaces another one with the same remainder. */
+ * has for itself, has CACHED_WAYS stacks. A thread replaces another one with the same remainder. */
 
 #include <linux/types.h>
 
-#define KEPT_WAYS	8
-#define KEPT_STACKS_MAX 128  /* limit if KEPT_WAYS for each slot would be more */
-#define KEPT_FRAMES_MAX 256  /* the outermost frames; a power of two */
-#define KEPT_SLOTS_MAX	2048 /* words of the stack that the frames depend on; a power of two */
-#define KEPT_SEARCHED	8    /* maximum number of stored frames to skip at each frame */
+#define CACHED_WAYS	   8
+#define CACHED_UNWINDS_MAX 128	/* limit if CACHED_WAYS for each slot would be more */
+#define CACHED_FRAMES_MAX  256	/* the outermost frames; a power of two */
+#define CACHED_SLOTS_MAX   2048 /* words of the stack that the frames depend on; a power of two */
+#define CACHED_SEARCHED	   8	/* maximum number of stored frames to skip at each frame */
 
-#define KEPT_BLOCK_WORDS 256 /* a power of two */
+#define CACHED_BLOCK_WORDS 256 /* a power of two */
 
-#define KEPT_NO_VERSION 0xffffffffU
+#define CACHED_NO_VERSION 0xffffffffU
 
 /* Hooks look up their own stored results again after half of that. A result that they use now
  * therefore stays valid for at least the other half. */
-#define KEPT_NS		200000000ULL
-#define NOTE_RECHECK_NS (KEPT_NS / 2)
+#define CACHED_NS	200000000ULL
+#define NOTE_RECHECK_NS (CACHED_NS / 2)
 
 /* The answer of a hook about a frame (bpf/tableless.bpf.h). */
 #define NOTE_WORDS    8
@@ -67,19 +67,19 @@ struct noted_frame {
 	__u32 walker, enters;
 };
 
-/* kept_frame.flags */
+/* cached_unwind_frame.flags */
 enum {
-	KEPT_GOOD = 1,
-	KEPT_OUTERMOST = 2, /* by its rule; without the flag, its return address is 0 */
-	KEPT_RBP_LOST = 4,
-	KEPT_RBX_LOST = 8,
-	KEPT_TABLELESS = 16,
-	KEPT_ENTERS = 32,	 /* as in its note */
-	KEPT_EVIDENCE_SHIFT = 8, /* enum native_evidence, two bits */
-	KEPT_WALKER_SHIFT = 16,	 /* the walker */
+	CACHED_GOOD = 1,
+	CACHED_OUTERMOST = 2, /* by its rule; without the flag, its return address is 0 */
+	CACHED_RBP_LOST = 4,
+	CACHED_RBX_LOST = 8,
+	CACHED_TABLELESS = 16,
+	CACHED_ENTERS = 32,	   /* as in its note */
+	CACHED_EVIDENCE_SHIFT = 8, /* enum native_evidence, two bits */
+	CACHED_WALKER_SHIFT = 16,  /* the walker */
 };
 
-struct kept_frame {
+struct cached_unwind_frame {
 	__u64 pc, sp, rbp, rbx; /* state of the unwinder at the frame */
 	__u64 cfa;
 	__s32 rbp_at, rbx_at; /* places of the caller's values, from the CFA; 0: not saved */
@@ -97,7 +97,7 @@ struct frames_hash {
 	__u64 hash, check;
 };
 
-struct kept_stack {
+struct cached_unwind {
 	__u32 tgid, program; /* as in proc_rec */
 	__u32 space;
 	__u32 version; /* mappings__version */
@@ -105,34 +105,35 @@ struct kept_stack {
 	__u32 n;
 	__u32 n_tabled; /* number of outermost frames that have tables */
 	__u32 pad;
-	__u64 checked_ns;			    /* time of the others' oldest note */
-	__u64 end;				    /* address after the outermost word */
-	struct kept_frame frames[KEPT_FRAMES_MAX];  /* outermost first */
-	struct frames_hash hashes[KEPT_FRAMES_MAX]; /* each for a frame and those around it */
+	__u64 checked_ns;				      /* time of the others' oldest note */
+	__u64 end;					      /* address after the outermost word */
+	struct cached_unwind_frame frames[CACHED_FRAMES_MAX]; /* outermost first */
+	struct frames_hash hashes[CACHED_FRAMES_MAX]; /* each for a frame and those around it */
 	/* The words of all frames, in the same order. Within a frame: the return address, rbx, rbp,
 	 * and the words of its note. */
-	__u64 values[KEPT_SLOTS_MAX];
-	__s32 steps[KEPT_SLOTS_MAX];  /* bytes to the next outer word */
-	__u16 owners[KEPT_SLOTS_MAX]; /* index of the frame that the word belongs to */
+	__u64 values[CACHED_SLOTS_MAX];
+	__s32 steps[CACHED_SLOTS_MAX];	/* bytes to the next outer word */
+	__u16 owners[CACHED_SLOTS_MAX]; /* index of the frame that the word belongs to */
 };
 
 /* State of the stack that is being unwound. */
-struct kept_state {
-	__u32 version; /* KEPT_NO_VERSION: frames are neither stored nor used */
-	__u32 follows; /* the next frame is a stored one */
-	__u32 left;    /* number of stored frames that may still follow: the outermost ones */
-	__u32 n_kept;  /* number of stored frames that are the outermost ones of this stack */
-	__u32 first;   /* number of the innermost frame since the last stored frames */
-	__u32 end;     /* number after the last unwound frame */
+struct cached_unwind_state {
+	__u32 version;	/* CACHED_NO_VERSION: frames are neither stored nor used */
+	__u32 follows;	/* the next frame is a stored one */
+	__u32 left;	/* number of stored frames that may still follow: the outermost ones */
+	__u32 n_cached; /* number of stored frames that are the outermost ones of this stack */
+	__u32 first;	/* number of the innermost frame since the last stored frames */
+	__u32 end;	/* number after the last unwound frame */
 	/* Number of outermost frames that are not in the sample yet, except the last one, and the
 	 * word where they begin; 0: all are there. */
 	__u32 absent, absent_at;
 	struct frames_hash absent_hash;
 	__u64 start; /* address of block[0] */
 	__u64 bytes; /* valid; 0: nothing read yet */
-	__u64 block[KEPT_BLOCK_WORDS];
-	struct kept_frame frames[KEPT_FRAMES_MAX]; /* the last unwound frames, by number */
-	__u64 words[KEPT_FRAMES_MAX][NOTE_WORDS];  /* words of their notes */
+	__u64 block[CACHED_BLOCK_WORDS];
+	struct cached_unwind_frame
+		frames[CACHED_FRAMES_MAX];	    /* the last unwound frames, by number */
+	__u64 words[CACHED_FRAMES_MAX][NOTE_WORDS]; /* words of their notes */
 };
 
 #endif

@@ -106,19 +106,19 @@ static void change_some(void)
 		regs[UNWIND_REG_RBX] = AT(any_below(64));
 	for (uint32_t n = any_below(6); n-- > 0;)
 		stack[any_below(any_below(3) ? 40 : 600)] = any_word();
-	host.task.pid = TGID + (any_below(10) ? 0 : any_below(2 * KEPT_WAYS));
+	host.task.pid = TGID + (any_below(10) ? 0 : any_below(2 * CACHED_WAYS));
 }
 
 extern const volatile __u32 cfg_known_sets; /* bpf/emit.bpf.c */
 
 /* Returns the hash that identifies a stack. It covers all frames of the sample, whether or not
  * cached frames were copied into it. */
-static struct frames_hash hash_of(bool with_kept)
+static struct frames_hash hash_of(bool with_cached)
 {
 	static const uint32_t zero = 0;
 	const struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
 
-	host__set(&cfg_kept, with_kept);
+	host__set(&cfg_cached, with_cached);
 	host__set(&cfg_known_sets, 1);
 	sampler__run(regs);
 	host__set(&cfg_known_sets, 0);
@@ -143,10 +143,10 @@ static bool is_same(uint32_t at)
 	static struct host_sample want;
 
 	regs[UNWIND_REG_RSP] = AT(at);
-	host__set(&cfg_kept, 0);
+	host__set(&cfg_cached, 0);
 	sampler__run(regs);
 	want = host.sample;
-	host__set(&cfg_kept, 1);
+	host__set(&cfg_cached, 1);
 	sampler__run(regs);
 	return host.sample.head.n_native == want.head.n_native &&
 	       !memcmp(host.sample.words + want.head.n_kernel, want.words + want.head.n_kernel,
@@ -203,7 +203,7 @@ static void check_tableless(void)
 	stack[6 + 5 + 16] = PC(3);
 	stack[6 + 5 + 18] = 0x33; /* cs, which a signal frame of the kernel contains */
 	stack[40] = PC(7);
-	host.now_ns += KEPT_NS;
+	host.now_ns += CACHED_NS;
 	same &= is_same(4);
 	ok(same && host.sample.head.n_native == 5, "code without a table that was replaced");
 	regs[UNWIND_REG_RBP] = 0;
@@ -227,21 +227,21 @@ int main(void)
 		if (i % 100 == 0)
 			change_rules();
 		change_some();
-		host__set(&cfg_kept, 0);
+		host__set(&cfg_cached, 0);
 		host.now_ns = i;
 		sampler__run(regs);
 		want = host.sample;
 		memset(&host.sample, 0, sizeof(host.sample));
-		host__set(&cfg_kept, 1);
+		host__set(&cfg_cached, 1);
 		sampler__run(regs);
 		n_bad += host.sample_bytes != sizeof(want.head) + 8 * (want.head.n_kernel +
 								       2 * want.head.n_native) ||
 			 memcmp(&host.sample, &want, host.sample_bytes) != 0;
 		n_complete += want.head.flags & SAMPLE_COMPLETE;
-		n_used += scratch->kept.n_kept > 0;
-		n_partly += scratch->kept.n_kept > 0 && scratch->kept.end > 0;
-		n_differ += scratch->kept.first > 0;
-		if (scratch->kept.n_kept) {
+		n_used += scratch->cached.n_cached > 0;
+		n_partly += scratch->cached.n_cached > 0 && scratch->cached.end > 0;
+		n_differ += scratch->cached.first > 0;
+		if (scratch->cached.n_cached) {
 			struct frames_hash hash = hash_of(true), wanted = hash_of(false);
 
 			n_bad += memcmp(&hash, &wanted, sizeof(hash)) != 0;
