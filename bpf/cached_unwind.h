@@ -62,7 +62,7 @@ struct frame_note {
 };
 
 /* A frame of a runtime that is also a native frame, before it is stored in the sample. */
-struct noted_frame {
+struct runtime_frame {
 	__u64 key, address; /* as in a section */
 	__u32 walker, enters;
 };

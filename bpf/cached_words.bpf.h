@@ -4,7 +4,7 @@
 
 /* Cached frames as words of a sample: bpf/cached_unwind.h. */
 
-#include "bpf/noted.bpf.h"
+#include "bpf/runtime_frames.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -102,8 +102,9 @@ static long cached__copy_note(__u32 index, void *ctx)
 		&noting->cached->frames[(noting->from - 1 - index) & (CACHED_FRAMES_MAX - 1)];
 
 	if (frame->key)
-		noted__add(noting->scratch, frame->key, frame->cfa,
-			   frame->flags >> CACHED_WALKER_SHIFT, frame->flags & CACHED_ENTERS);
+		runtime_frames__add(noting->scratch, frame->key, frame->cfa,
+				    frame->flags >> CACHED_WALKER_SHIFT,
+				    frame->flags & CACHED_ENTERS);
 	return 0;
 }
 

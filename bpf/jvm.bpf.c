@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/jvm_state.bpf.h"
 #include "bpf/lock.bpf.h"
-#include "bpf/noted.bpf.h"
+#include "bpf/runtime_frames.bpf.h"
 
 /* The walker of the JVM: the work that remains for a sample after it was unwound. */
 
@@ -43,7 +43,7 @@ int walk_jvm(void *ctx)
 		scratch__abandon();
 		return 0;
 	}
-	entered_at = noted__walk(scratch, WALKER_JVM);
+	entered_at = runtime_frames__walk(scratch, WALKER_JVM);
 	if (cfg_locks && entered_at) {
 		space = scratch->proc.space;
 		proc = bpf_map_lookup_elem(&jvm_procs, &space);

@@ -35,7 +35,7 @@
  *   return barrier   outermost frame on a virtual thread's mounted stack (barrier__rule)
  *
  * any__rule returns 1 if u->rule is set, and 0 if the pc is not in code of the JVM.
- * JVM_NOTED: the frame is noted for the walker but has no rule. JVM_CUT: no place that the rules
+ * JVM_LISTED: the frame is noted for the walker but has no rule. JVM_CUT: no place that the rules
  * allow has a return address of the JVM's code, so the stack ends. JVM_AGAIN: the frame was already
  * left (tail jump, popped frame). The registers now describe the caller, and the rule is searched
  * once more.
@@ -450,7 +450,7 @@ static __always_inline int exception__is_forwarded(__u64 pc)
 }
 
 /* Sets the rule for stubs, adapters and tables of calls, with a frame pointer, or without a
- * frame (yet). Returns 1 if there is a rule, and JVM_AGAIN if u->pc has changed. Returns JVM_NOTED
+ * frame (yet). Returns 1 if there is a rule, and JVM_AGAIN if u->pc has changed. Returns JVM_LISTED
  * if no return address is found. */
 static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *state,
 				      const struct jvm_proc_rec *proc, __u64 blob)
@@ -477,14 +477,14 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 	if (u->leaf) {
 		known = named__rule(u, state, proc);
 		if (known >= 0)
-			return known ? known : JVM_NOTED;
+			return known ? known : JVM_LISTED;
 		if (known == NAMED_FLUSH && returns_to_native(u, state, proc, u->sp)) {
 			rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
 			return 1;
 		}
 	}
 	if (u->leaf)
-		return stub__interrupted(u, state, proc, blob, has_rbp) ? JVM_NOTED : 1;
+		return stub__interrupted(u, state, proc, blob, has_rbp) ? JVM_LISTED : 1;
 	u->note.lasts = has_rbp && (!proc->call_stub_return || u->pc == proc->call_stub_return);
 	/* A function within the stub has called another one. */
 	if (has_rbp && u->pc != proc->call_stub_return && !stack__read(u, u->sp) &&
@@ -495,10 +495,10 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 	if (proc->call_stub_return && u->pc != proc->call_stub_return && barrier__rule(u, proc))
 		return 1;
 	if (!has_rbp)
-		return JVM_NOTED;
+		return JVM_LISTED;
 	if (proc->call_stub_return && u->pc != proc->call_stub_return &&
 	    !returns_to_jvm(u, proc, u->rbp + 8))
-		return JVM_NOTED;
+		return JVM_LISTED;
 	rule__set(u, UNWIND_REG_RBP, 16, -2);
 	if (u->pc != proc->call_stub_return &&
 	    (stack__read(u, u->rbp + 8) ||
@@ -633,7 +633,7 @@ __noinline int copy__pushed(struct unwind_state *u, const struct jvm_proc_rec *p
 }
 
 /* Sets u->rule for a pc in the code cache. `ret` is the frame for the walker. Returns 1; 0 if
- * the pc is not in code; JVM_AGAIN, JVM_NOTED or JVM_CUT. */
+ * the pc is not in code; JVM_AGAIN, JVM_LISTED or JVM_CUT. */
 __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 			  const struct jvm_proc_rec *proc, struct jvm_frame *ret)
 {
@@ -675,7 +675,7 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 		return JVM_AGAIN;
 	/* The unwinder shows no frame for an outer pc without a call before it. */
 	if (u->n && !u->exact && !code__follows_call(u, u->pc))
-		return JVM_NOTED;
+		return JVM_LISTED;
 	return rule__cut(u);
 }
 
@@ -706,7 +706,7 @@ __noinline int jvm__rule(struct unwind_state *u, struct jvm_state *state,
 		return 0;
 	frame->at |= u->exact ? JVM_EXACT : 0;
 	jvm__note(u, state);
-	if (known == JVM_NOTED)
+	if (known == JVM_LISTED)
 		return 0;
 	return known == JVM_CUT ? TABLELESS_CUT : TABLELESS_RULE | TABLELESS_CALLED;
 }

@@ -41,9 +41,9 @@ static __always_inline int returns_to_jvm(struct unwind_state *u, const struct j
 }
 
 /* Results of functions that search a rule, besides 0 and 1. */
-#define JVM_AGAIN 2 /* u->pc has changed, search again */
-#define JVM_NOTED 3 /* the JVM's code, without a rule */
-#define JVM_CUT	  4 /* the same, where the stack ends */
+#define JVM_AGAIN  2 /* u->pc has changed, search again */
+#define JVM_LISTED 3 /* the JVM's code, without a rule */
+#define JVM_CUT	   4 /* the same, where the stack ends */
 
 /* Returns the result for code of the JVM whose return address is at no place that its rules allow.
  * If the place is unreadable, u->rule remains, and fails for that reason. */

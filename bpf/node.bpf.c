@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "bpf/noted.bpf.h"
+#include "bpf/runtime_frames.bpf.h"
 
 /* Adds the JavaScript frames that bpf/node_unwind.bpf.c has identified. */
 SEC("?perf_event")
@@ -11,7 +11,7 @@ int walk_node(void *ctx)
 		scratch__abandon();
 		return 0;
 	}
-	noted__walk(scratch, WALKER_NODE);
+	runtime_frames__walk(scratch, WALKER_NODE);
 	scratch__next(ctx, scratch);
 	return 0;
 }

@@ -119,8 +119,8 @@ struct scratch {
 	__u32 cs;	    /* code segment in these registers; 0: there are no registers */
 	__u32 limited;	    /* the cost of the sample is taken from the budget */
 	struct cached_unwind_state cached;
-	__u32 n_noted;
-	struct noted_frame noted[NATIVE_FRAMES_MAX];
+	__u32 n_runtime_frames;
+	struct runtime_frame runtime_frames[NATIVE_FRAMES_MAX];
 	struct {
 		struct frames_hash hash;
 		__u32 begin, end; /* the next words to add */

@@ -10,9 +10,9 @@
  * result other than 0 confirms the pc: the runtime's own code returns there.
  *
  * If such a native frame is also one of the runtime, the hook stores that in u->note, with or
- * without a rule. The runtime's walker is then noted__walk (bpf/noted.bpf.h). The note also says
- * whether the frame may be stored from sample to sample (bpf/cached_unwind.h). The note is empty
- * before. */
+ * without a rule. The runtime's walker is then runtime_frames__walk (bpf/runtime_frames.bpf.h). The
+ * note also says whether the frame may be stored from sample to sample (bpf/cached_unwind.h). The
+ * note is empty before. */
 
 #include "bpf/scratch.bpf.h"
 

@@ -50,7 +50,7 @@ static __always_inline void unwind_frames(struct scratch *scratch, int with_cach
 
 	unwind__start(u);
 	u->checked_ns = scratch->sample.time_ns;
-	scratch->n_noted = 0;
+	scratch->n_runtime_frames = 0;
 	unwind__start_probes(u, bpf_get_current_task_btf(),
 			     scratch->sample.flags & SAMPLE_KERNEL_MODE);
 	if (arch__is_compat(scratch->cs)) {
@@ -92,12 +92,12 @@ static long twice__compare(__u32 index, void *unused)
 static long twice__hash_note(__u32 index, void *unused)
 {
 	struct scratch *scratch = scratch__get();
-	const struct noted_frame *frame;
+	const struct runtime_frame *frame;
 
 	(void)unused;
 	if (!scratch)
 		return 1;
-	frame = &scratch->noted[index & (NATIVE_FRAMES_MAX - 1)];
+	frame = &scratch->runtime_frames[index & (NATIVE_FRAMES_MAX - 1)];
 	frames_hash__add(&scratch->twice.notes, frame->key, frame->address);
 	return 0;
 }
@@ -106,7 +106,7 @@ static long twice__hash_note(__u32 index, void *unused)
 static __always_inline __u64 twice__hash_notes(struct scratch *scratch)
 {
 	scratch->twice.notes = (struct frames_hash)FRAMES_HASH_BEGIN;
-	bpf_loop(scratch->n_noted, twice__hash_note, NULL, 0);
+	bpf_loop(scratch->n_runtime_frames, twice__hash_note, NULL, 0);
 	return scratch->twice.notes.hash;
 }
 

@@ -9,7 +9,7 @@
 #include "bpf/cached_unwind.bpf.h"
 #include "bpf/frame_pointer.bpf.h"
 #include "bpf/mappings.bpf.h"
-#include "bpf/noted.bpf.h"
+#include "bpf/runtime_frames.bpf.h"
 #include "bpf/scratch.bpf.h"
 #include "bpf/switch.bpf.h"
 #include "bpf/tableless.bpf.h"
@@ -717,7 +717,7 @@ static long unwind__step(__u32 index, void *unused)
 		u->stop = COUNT_NO_CALL;
 		return 1;
 	}
-	noted__take(scratch);
+	runtime_frames__add_left(scratch);
 	if (cfg_cached)
 		cached__leave(scratch, err);
 	scratch__push(scratch, ip, u->cfa);

@@ -95,9 +95,9 @@ static void note_lag(struct session *session)
 {
 	char text[160];
 
-	if (session->ahead.is_noted || !session->opts.on_note)
+	if (session->ahead.is_reported || !session->opts.on_note)
 		return;
-	session->ahead.is_noted = true;
+	session->ahead.is_reported = true;
 	snprintf(text, sizeof(text), "braid lacks CPU: %u processes still unread",
 		 session->ahead.unread);
 	session->opts.on_note(session->opts.ctx, text);

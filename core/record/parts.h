@@ -154,8 +154,8 @@ struct session_loop {
 struct session_ahead {
 	struct read_ahead *reader; /* NULL: processes are named */
 	struct session_lag lag;
-	uint32_t unread; /* processes, at the last tick */
-	bool is_noted;	 /* on_note was called with the lag */
+	uint32_t unread;  /* processes, at the last tick */
+	bool is_reported; /* on_note was called with the lag */
 };
 
 struct session_limited {

@@ -32,8 +32,8 @@ struct mapping_times {
 	struct unsure unsure[UNSURE_RANGES_MAX];
 	size_t n_unsure;	     /* ever added; the oldest is evicted */
 	uint64_t unsure_ns, sure_ns; /* bounds of all their times */
-	struct mapping_event noted[NOTED_EVENTS_MAX];
-	size_t n_noted;
+	struct mapping_event pending[PENDING_EVENTS_MAX];
+	size_t n_pending;
 	struct mapping_event *events; /* owned; sorted by time */
 	size_t n_events, cap_events;
 	uint64_t events_from_ns; /* earlier events are missing; 0: none are missing */
@@ -525,13 +525,13 @@ void mapping_times__note(struct process *process, const struct mapping_event *ev
 {
 	struct mapping_times *times = times_of(process);
 
-	if (times && times->n_noted < NOTED_EVENTS_MAX)
-		times->noted[times->n_noted++] = *event;
+	if (times && times->n_pending < PENDING_EVENTS_MAX)
+		times->pending[times->n_pending++] = *event;
 }
 
 bool mapping_times__has_notes(const struct process *process)
 {
-	return process->times && process->times->n_noted;
+	return process->times && process->times->n_pending;
 }
 
 /* --- by the list that was read --- */
@@ -558,9 +558,9 @@ static const struct mapped *find_rest(const struct mapped *list, size_t n,
 static const struct mapping_event *find_event(const struct mapping_times *times,
 					      const struct mapped *mapped)
 {
-	for (size_t i = 0; times && i < times->n_noted; i++)
-		if (covers(mapped, &times->noted[i]))
-			return &times->noted[i];
+	for (size_t i = 0; times && i < times->n_pending; i++)
+		if (covers(mapped, &times->pending[i]))
+			return &times->pending[i];
 	return NULL;
 }
 
@@ -642,7 +642,7 @@ int mapping_times__replace(struct process *process, struct mapped *list, size_t 
 	if (process->times) {
 		be_sure_of_moved(process->times, list, n);
 		process->times->replaced_ns = now_ns;
-		process->times->n_noted = 0;
+		process->times->n_pending = 0;
 	}
 	return ret;
 }

@@ -32,7 +32,7 @@
 
 #define ENDED_MAPPINGS_MAX  256 /* per process; the ones that ended first are evicted */
 #define UNSURE_RANGES_MAX   64
-#define NOTED_EVENTS_MAX    16
+#define PENDING_EVENTS_MAX  16
 #define RETAINED_EVENTS_MAX 1024 /* per process; the older half is evicted */
 
 /* A mapping of code that the kernel reported. */

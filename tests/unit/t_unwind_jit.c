@@ -268,7 +268,7 @@ static void test_no_shim(void)
 }
 
 /* The walker must distinguish compiled code from other code. */
-static void test_noted(void)
+static void test_runtime_frames(void)
 {
 	struct ruby_proc_rec rec = { .zjit_at = 0 }, *proc;
 	uint32_t key = SPACE;
@@ -291,7 +291,7 @@ int main(void)
 {
 	sampler__open();
 	HOST_HASH(ruby_procs, 4);
-	test_noted();
+	test_runtime_frames();
 	for (int pointers = 0; pointers < 2; pointers++) {
 		test_prologue(pointers);
 		test_calls(pointers);

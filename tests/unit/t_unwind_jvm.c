@@ -198,7 +198,8 @@ static void test_bytecodes(void)
 		stack[40 - JVM_BCP_WORDS_8] = const_method + (is_8 ? 7 : 9);
 		stack[40 - JVM_BCP_WORDS] = const_method + (is_8 ? 9 : 8);
 		sampler__run(regs);
-		ok(scratch->n_noted && FRAME_KEY_INDEX(scratch->noted[0].key) == (is_8 ? 7 : 8),
+		ok(scratch->n_runtime_frames &&
+			   FRAME_KEY_INDEX(scratch->runtime_frames[0].key) == (is_8 ? 7 : 8),
 		   "the bytecode, JDK %s", is_8 ? "8" : "9 on");
 	}
 	jvm->bcp_words = JVM_BCP_WORDS;
@@ -215,7 +216,7 @@ static void test_entered(void)
 	stack[40 - JVM_BCP_WORDS] = const_method + 8;
 	regs[UNWIND_REG_RSP] = AT(40 - JVM_BCP_WORDS);
 	sampler__run(regs);
-	made = scratch->noted[0].key;
+	made = scratch->runtime_frames[0].key;
 	is_int(FRAME_KEY_INDEX(made), 8, "a frame that has just been made");
 	for (int sp = 40; sp > 40 - JVM_BCP_WORDS; sp--) {
 		set_interpreted(42);
@@ -223,7 +224,7 @@ static void test_entered(void)
 		regs[UNWIND_REG_RSP] = AT(sp);
 		regs[UNWIND_REG_R13] = AT(42);
 		sampler__run(regs);
-		ok(scratch->noted[0].key != made &&
+		ok(scratch->runtime_frames[0].key != made &&
 			   has_frame(0, (INTERPRETER + 0x800) | X, AT(42)) &&
 			   has_frame(1, caller + 100, AT(52)),
 		   "%d words pushed", 40 - sp);
@@ -231,24 +232,24 @@ static void test_entered(void)
 }
 
 /* Returns true if the last sample has these @n runtime frames. */
-static bool has_notes(const struct noted_frame *want, uint32_t n)
+static bool has_notes(const struct runtime_frame *want, uint32_t n)
 {
-	for (uint32_t i = 0; i < n && i < scratch->n_noted; i++)
-		if (scratch->noted[i].key != want[i].key ||
-		    scratch->noted[i].address != want[i].address) {
+	for (uint32_t i = 0; i < n && i < scratch->n_runtime_frames; i++)
+		if (scratch->runtime_frames[i].key != want[i].key ||
+		    scratch->runtime_frames[i].address != want[i].address) {
 			tap__diag("frame %u is %#llx, want %#llx", i,
-				  (unsigned long long)scratch->noted[i].key,
+				  (unsigned long long)scratch->runtime_frames[i].key,
 				  (unsigned long long)want[i].key);
 			return false;
 		}
-	return scratch->n_noted == n;
+	return scratch->n_runtime_frames == n;
 }
 
 /* Takes a sample with frames cached from an earlier one, after a change of @word. Returns true if
  * the result equals that without the cache. */
 static bool is_same_cached(uint64_t *word, uint64_t change)
 {
-	static struct noted_frame want[NATIVE_FRAMES_MAX];
+	static struct runtime_frame want[NATIVE_FRAMES_MAX];
 	static struct host_sample plain;
 	uint32_t n;
 
@@ -258,8 +259,8 @@ static bool is_same_cached(uint64_t *word, uint64_t change)
 	host__set(&cfg_cached, 0);
 	sampler__run(regs);
 	plain = host.sample;
-	n = scratch->n_noted;
-	memcpy(want, scratch->noted, n * sizeof(want[0]));
+	n = scratch->n_runtime_frames;
+	memcpy(want, scratch->runtime_frames, n * sizeof(want[0]));
 	host__set(&cfg_cached, 1);
 	sampler__run(regs);
 	return has_notes(want, n) && plain.head.n_native == host.sample.head.n_native &&

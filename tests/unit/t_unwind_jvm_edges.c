@@ -166,8 +166,8 @@ static void test_called_entry(void)
 	stack[3] = 0;
 	regs[UNWIND_REG_RAX] = caller + 100;
 	sampler__run(regs);
-	ok(has_frame(0, (INTERPRETER + 0x700) | X, AT(16)) && scratch->n_noted &&
-		   FRAME_KEY_INDEX(scratch->noted[0].key) == 100,
+	ok(has_frame(0, (INTERPRETER + 0x700) | X, AT(16)) && scratch->n_runtime_frames &&
+		   FRAME_KEY_INDEX(scratch->runtime_frames[0].key) == 100,
 	   "an entry, the return address popped");
 }
 
