@@ -135,10 +135,10 @@ int alloc_on_call(struct pt_regs *ctx)
 	if (times != 1 && times && bytes > ALLOC_BYTES_MAX / times)
 		return 0; /* the call fails */
 	bytes *= times;
-	inner = cfg_outstanding ? held__is_inner(ctx)
+	inner = cfg_outstanding ? live_alloc__is_inner(ctx)
 				: alloc_outer__made(&thread->outer, ctx, cookie, bytes, arguments);
 	if (!inner && cfg_outstanding)
-		held__enter(ctx, cookie, bytes, arguments);
+		live_alloc__enter(ctx, cookie, bytes, arguments);
 	else if (!inner)
 		alloc_outer__enter(&thread->outer, ctx, cookie, bytes, arguments);
 	value = inner ? 0 : alloc_value_of_call(thread, bytes, now_ns);
@@ -146,7 +146,7 @@ int alloc_on_call(struct pt_regs *ctx)
 	if (!scratch)
 		return 0;
 	if (cfg_outstanding)
-		held__sampled(&scratch->sample);
+		live_alloc__sampled(&scratch->sample);
 	sample__unwind_from(ctx, scratch);
 	return 0;
 }

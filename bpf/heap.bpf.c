@@ -31,19 +31,19 @@ static __always_inline const struct heap_site *heap__site(struct pt_regs *ctx)
 /* Records that @sample is of the allocation at @address. Its value follows at the end. */
 static __always_inline void heap__hold(struct rec_sample *sample, __u64 address)
 {
-	struct held_key key;
-	struct held_rec rec;
+	struct live_alloc_key key;
+	struct live_alloc_rec rec;
 
-	if (!held__key(&key, address))
+	if (!live_alloc__key(&key, address))
 		return;
-	if (held__take(&key, &rec)) {
-		count(COUNT_HELD_REUSED);
-		held__drop(rec.link);
+	if (live_alloc__take(&key, &rec)) {
+		count(COUNT_LIVE_ALLOC_REUSED);
+		live_alloc__drop(rec.link);
 	}
 	sample->flags |= SAMPLE_PENDING;
-	sample->link = __sync_fetch_and_add(&last_held, 1) + 1;
-	rec = (struct held_rec) { sample->link, sample->time_ns };
-	held__note(&key, &rec);
+	sample->link = __sync_fetch_and_add(&last_live_alloc, 1) + 1;
+	rec = (struct live_alloc_rec) { sample->link, sample->time_ns };
+	live_alloc__add(&key, &rec);
 }
 
 SEC("?uprobe")
@@ -75,14 +75,14 @@ SEC("?uprobe")
 int heap_on_free(struct pt_regs *ctx)
 {
 	const struct heap_site *site = heap__site(ctx);
-	struct held_rec rec;
-	struct held_key key;
+	struct live_alloc_rec rec;
+	struct live_alloc_key key;
 	__u64 address;
 
 	if (!site)
 		return 0;
 	address = probe__arg(ctx, &site->args[HEAP_ADDRESS]);
-	if (held__key(&key, address) && held__take(&key, &rec))
-		held__drop(rec.link);
+	if (live_alloc__key(&key, address) && live_alloc__take(&key, &rec))
+		live_alloc__drop(rec.link);
 	return 0;
 }

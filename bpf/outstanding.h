@@ -6,19 +6,20 @@
 
 /* Sampled allocations that have not been freed: the interface of both halves. */
 
-#define HELD_MAX 65536 /* maximum at once; further ones are counted losses */
+#define LIVE_ALLOCS_MAX 65536 /* maximum at once; further ones are counted losses */
 
-struct held_key { /* differs for a child's copy of the address, and for the address after an exec */
+struct live_alloc_key { /* differs for a child's copy of the address, and for the address after an
+			   exec */
 	__u32 tgid;
 	__u32 program; /* as in proc_rec */
 	__u64 address;
 };
-_Static_assert(sizeof(struct held_key) == 16, "held_key");
+_Static_assert(sizeof(struct live_alloc_key) == 16, "live_alloc_key");
 
-struct held_rec {
+struct live_alloc_rec {
 	__u64 link;    /* link of the sample; its value is pending (SAMPLE_PENDING) */
 	__u64 time_ns; /* time of the allocation */
 };
-_Static_assert(sizeof(struct held_rec) == 16, "held_rec");
+_Static_assert(sizeof(struct live_alloc_rec) == 16, "live_alloc_rec");
 
 #endif

@@ -18,13 +18,13 @@
 #define MARKER_BYTES 4 /* endbr64 */
 
 /* A link of libbpf at one place, or a link's descriptor at several places if @link is NULL. */
-struct held_link {
+struct attached_link {
 	struct bpf_link *link;
 	int fd;
 };
 
 struct probe_links {
-	struct held_link *list;
+	struct attached_link *list;
 	size_t n, cap;
 	uint32_t traps;
 };
@@ -39,12 +39,12 @@ uint32_t probe_links__traps(const struct probe_links *links)
 	return links->traps;
 }
 
-static void close_link(const struct held_link *held)
+static void close_link(const struct attached_link *attached)
 {
-	if (held->link)
-		bpf_link__destroy(held->link);
+	if (attached->link)
+		bpf_link__destroy(attached->link);
 	else
-		close(held->fd);
+		close(attached->fd);
 }
 
 static void detach_from(struct probe_links *links, size_t first)
@@ -55,20 +55,20 @@ static void detach_from(struct probe_links *links, size_t first)
 
 static int hold(struct probe_links *links, struct bpf_link *link, int fd, struct err *err)
 {
-	const struct held_link held = { link, fd };
+	const struct attached_link attached = { link, fd };
 
 	if (array__reserve(&links->list, &links->cap, links->n + 1, sizeof(*links->list))) {
-		close_link(&held);
+		close_link(&attached);
 		return err__set(err, -ENOMEM, "out of memory");
 	}
-	links->list[links->n++] = held;
+	links->list[links->n++] = attached;
 	return 0;
 }
 
 #define THREADS_MAX 64
 
 struct detaching {
-	const struct held_link *list; /* the rest of the list is being closed from its end */
+	const struct attached_link *list; /* the rest of the list is being closed from its end */
 	size_t left;
 };
 
@@ -85,7 +85,7 @@ static void *detach_some(void *arg)
 }
 
 /* Closes the links in several threads, as closing a descriptor is the operation that waits. */
-static void detach_at_once(const struct held_link *list, size_t n)
+static void detach_at_once(const struct attached_link *list, size_t n)
 {
 	struct detaching detaching = { list, n };
 	pthread_t threads[THREADS_MAX];
@@ -101,7 +101,7 @@ static void detach_at_once(const struct held_link *list, size_t n)
 
 void probe_links__detach_all(struct probe_links *const *list, size_t n)
 {
-	struct held_link *all;
+	struct attached_link *all;
 	size_t n_all = 0, at = 0;
 
 	for (size_t i = 0; i < n; i++)

@@ -101,7 +101,7 @@ static void write_thread(FILE *out, const struct dump_thread *thread,
 		fprintf(out, ",\"deadlock\":%u", thread->circle);
 	fprintf(out, ",\"read\":\"%s\"", ways[thread->way]);
 	if (thread->way == DUMP_STOPPED)
-		fprintf(out, ",\"stopped_ns\":%" PRIu64, thread->held_ns);
+		fprintf(out, ",\"stopped_ns\":%" PRIu64, thread->stopped_ns);
 	fprintf(out, ",\"complete\":%s", thread->complete ? "true" : "false");
 	write_frames(out, thread, runtimes);
 	fputc('}', out);

@@ -437,7 +437,7 @@ static void print_cost(FILE *out, const struct dump_process *process)
 
 	for (size_t i = 0; i < process->n_threads; i++) {
 		stopped += process->threads[i].way == DUMP_STOPPED;
-		longest = max_of(longest, process->threads[i].held_ns);
+		longest = max_of(longest, process->threads[i].stopped_ns);
 	}
 	add(&line, "%zu thread%s", process->n_threads, process->n_threads == 1 ? "" : "s");
 	if (stopped) {

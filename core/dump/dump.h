@@ -35,7 +35,7 @@ struct dump_frame {
 /* The way in which the data of a thread was read. */
 enum dump_way {
 	DUMP_STILL,   /* it did not run during the reading, without a stop */
-	DUMP_STOPPED, /* stopped for `held_ns` */
+	DUMP_STOPPED, /* stopped for `stopped_ns` */
 	DUMP_SAMPLED, /* sampled by the kernel half at one instant */
 	DUMP_TWICE,   /* running, with two equal results in a row */
 	DUMP_RUNNING, /* running, with differing results, which may mix several instants */
@@ -52,7 +52,7 @@ struct dump_thread {
 	int signal; /* signal that it received, from a core file; 0: none */
 	enum dump_way way;
 	bool pending; /* not read yet */
-	uint64_t held_ns;
+	uint64_t stopped_ns;
 	int call;	    /* system call; negative: none, or unknown */
 	uint64_t args[6];   /* arguments of the call, if it is valid */
 	uint64_t waited_ns; /* time since it left the CPU; 0: unknown */

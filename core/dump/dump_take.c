@@ -327,32 +327,32 @@ int dump__take_again(struct dump *dump, const struct dump_thread *thread,
 
 /* --- stopped threads --- */
 
-static int take_held(struct dump *dump, const struct thread_now *now, struct dump_thread *ret)
+static int read_stopped(struct dump *dump, const struct thread_now *now, struct dump_thread *ret)
 {
 	struct host_thread thread = dump__as_it_stands(dump, now);
-	struct thread_held held;
-	int code = thread__hold(now->tid, &held);
+	struct stopped_thread stopped;
+	int code = thread__hold(now->tid, &stopped);
 
 	if (code)
 		return code;
-	memcpy(thread.regs, held.regs, sizeof(thread.regs));
-	thread.fs_base = held.fs_base;
-	thread.syscall = held.call;
-	if (held.call < 0)
+	memcpy(thread.regs, stopped.regs, sizeof(thread.regs));
+	thread.fs_base = stopped.fs_base;
+	thread.syscall = stopped.call;
+	if (stopped.call < 0)
 		thread.kernel = NULL;
-	code = held.compat ? -ENOTSUP : dump__sample(dump, &thread, dump->cached);
+	code = stopped.compat ? -ENOTSUP : dump__sample(dump, &thread, dump->cached);
 	thread__release(now->tid);
-	ret->held_ns = now_ns() - held.since_ns;
-	ret->fs_base = held.fs_base;
+	ret->stopped_ns = now_ns() - stopped.since_ns;
+	ret->fs_base = stopped.fs_base;
 	ret->way = DUMP_STOPPED;
 	if (code)
 		return code;
-	if (held.call >= 0) {
-		ret->call = held.call;
+	if (stopped.call >= 0) {
+		ret->call = stopped.call;
 		memcpy(ret->args, now->args, sizeof(ret->args));
-		ret->args[0] = held.regs[UNWIND_REG_RDI];
-		ret->args[1] = held.regs[UNWIND_REG_RSI];
-		ret->args[2] = held.regs[UNWIND_REG_RDX];
+		ret->args[0] = stopped.regs[UNWIND_REG_RDI];
+		ret->args[1] = stopped.regs[UNWIND_REG_RSI];
+		ret->args[2] = stopped.regs[UNWIND_REG_RDX];
 	} else { /* the earlier data is stale */
 		dump_thread__clear(ret);
 		ret->state = 'R';
@@ -440,7 +440,7 @@ static int take_stopped(struct dump *dump, struct thread_now *now, struct dump_t
 	begin(now, ret);
 	if (!may_stop(dump, now))
 		return -EAGAIN;
-	code = take_held(dump, now, ret);
+	code = read_stopped(dump, now, ret);
 	if (code == -ETIMEDOUT || code == -EPERM)
 		ret->why_cut =
 			code == -EPERM ? "another program traces it" : "it could not be stopped";

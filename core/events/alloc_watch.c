@@ -44,7 +44,7 @@ struct watcher {
 };
 
 /* The session's loop takes the lock in every round, and must not wait for a window, which takes up
- * to WINDOW_HELD_MAX_NS. So one watcher at a time claims `busy` for a window, and holds the lock
+ * to WINDOW_OPEN_MAX_NS. So one watcher at a time claims `busy` for a window, and holds the lock
  * only while it copies or publishes. Only that watcher uses the kernel half's alloc_window,
  * `before`, `per_cpu` and `threads`. Only it attaches `links` when all calls are watched again. The
  * loop changes these while no watcher is busy. */
@@ -294,7 +294,7 @@ static void hold(struct alloc_watch *watch, uint64_t window, uint64_t width_ns)
 		visit(watch, ALLOC_LOOK);
 		read_sums(watch, window, &after);
 	} while (after.unfinished > before.unfinished && after.lost_ns < WINDOW_LOST_MAX_NS &&
-		 now_ns() < from_ns + WINDOW_HELD_MAX_NS);
+		 now_ns() < from_ns + WINDOW_OPEN_MAX_NS);
 }
 
 /* Prepares the window; no call counts before it is opened. */

@@ -25,7 +25,7 @@
 /* maximum time of probes in a thread of one window; beyond that, windows become narrower */
 #define WINDOW_LOST_MAX_NS  1000000ULL
 /* maximum time to wait until preempted threads have their share */
-#define WINDOW_HELD_MAX_NS  100000000ULL
+#define WINDOW_OPEN_MAX_NS  100000000ULL
 
 #define WINDOW_GAP_MIN 10000000ULL    /* 10 ms, on average */
 #define WINDOW_GAP_MAX 10000000000ULL /* 10 s */

@@ -239,7 +239,7 @@ int kernel_half__configure(struct kernel_half *half)
 	if (!err && half->opts.numbers[EVENT_ALLOC])
 		err = bpf_map__set_max_entries(skel->maps.heap_sites, HEAP_SITES_MAX);
 	if (!err && half->opts.outstanding)
-		err = bpf_map__set_max_entries(skel->maps.held, HELD_MAX);
+		err = bpf_map__set_max_entries(skel->maps.live_allocs, LIVE_ALLOCS_MAX);
 	if (!err)
 		err = configure_scope(half);
 	if (!err)

@@ -14,9 +14,9 @@
 /* More processes have ended: allocations of the others get the age that they would have by now. */
 #define ENDS_MAX (1U << 20)
 
-struct held {
-	struct held_key key;
-	struct held_rec rec;
+struct live_alloc {
+	struct live_alloc_key key;
+	struct live_alloc_rec rec;
 };
 
 bool session__has_outstanding(const struct session *session)
@@ -58,40 +58,43 @@ static int compare_ends(const void *a, const void *b)
 
 /* When the process that has allocated it at that time has ended, or executed something else; else
  * `end_ns`. */
-static uint64_t end_of(const struct session *session, const struct held *held, uint64_t end_ns)
+static uint64_t end_of(const struct session *session, const struct live_alloc *live_alloc,
+		       uint64_t end_ns)
 {
 	size_t from = 0, to = session->outstanding.n;
 
 	while (from < to) {
 		size_t middle = from + (to - from) / 2;
-		const struct session_end_of wanted = { held->key.tgid, held->rec.time_ns };
+		const struct session_end_of wanted = { live_alloc->key.tgid,
+						       live_alloc->rec.time_ns };
 
 		if (compare_ends(&session->outstanding.ends[middle], &wanted) < 0)
 			from = middle + 1;
 		else
 			to = middle;
 	}
-	if (from < session->outstanding.n && session->outstanding.ends[from].pid == held->key.tgid)
+	if (from < session->outstanding.n &&
+	    session->outstanding.ends[from].pid == live_alloc->key.tgid)
 		return min_of(session->outstanding.ends[from].time_ns, end_ns);
 	return end_ns;
 }
 
-static int compare_held(const void *a, const void *b)
+static int compare_live_allocs(const void *a, const void *b)
 {
-	const struct held *x = a, *y = b;
+	const struct live_alloc *x = a, *y = b;
 
 	return x->rec.link < y->rec.link ? -1 : x->rec.link > y->rec.link;
 }
 
 /* In the order in which they were allocated. */
-static int read_held(const struct session *session, struct held **ret, size_t *ret_n)
+static int read_live_allocs(const struct session *session, struct live_alloc **ret, size_t *ret_n)
 {
-	int fd = kernel_half__map_fd(session->half, "held");
-	struct held one, *list = NULL;
-	struct held_key *before = NULL;
+	int fd = kernel_half__map_fd(session->half, "live_allocs");
+	struct live_alloc one, *list = NULL;
+	struct live_alloc_key *before = NULL;
 	size_t n = 0, cap = 0;
 
-	while (n < HELD_MAX && !bpf_map_get_next_key(fd, before, &one.key)) {
+	while (n < LIVE_ALLOCS_MAX && !bpf_map_get_next_key(fd, before, &one.key)) {
 		if (array__reserve(&list, &cap, n + 1, sizeof(*list))) {
 			free(list);
 			return -ENOMEM;
@@ -102,7 +105,7 @@ static int read_held(const struct session *session, struct held **ret, size_t *r
 			n++;
 	}
 	if (n)
-		qsort(list, n, sizeof(*list), compare_held);
+		qsort(list, n, sizeof(*list), compare_live_allocs);
 	*ret = list;
 	*ret_n = n;
 	return 0;
@@ -111,13 +114,13 @@ static int read_held(const struct session *session, struct held **ret, size_t *r
 int session__record_outstanding(struct session *session, struct err *err)
 {
 	uint64_t end_ns = session->end_ns, ended_ns;
-	struct held *list = NULL;
+	struct live_alloc *list = NULL;
 	size_t n = 0;
 	int ret;
 
 	if (!session__has_outstanding(session))
 		return 0;
-	ret = read_held(session, &list, &n);
+	ret = read_live_allocs(session, &list, &n);
 	if (ret)
 		return err__set(err, ret, "out of memory");
 	ended_ns = events__ended_ns(session->events,

@@ -18,7 +18,7 @@
 #define USER32_CS	 0x23 /* __USER32_CS */
 #define EVENT_OF(status) ((status) >> 16)
 
-static int signal_held; /* signal whose delivery the stop preceded; 0: none */
+static int preceded_signal; /* signal whose delivery the stop preceded; 0: none */
 
 /* Blocks SIGCHLD, which reports the stop and can be waited for only while blocked. */
 static void block(sigset_t *ret_before)
@@ -55,13 +55,13 @@ static int wait_for(uint32_t tid, int *ret_status)
 	}
 }
 
-static int read_registers(uint32_t tid, struct thread_held *ret)
+static int read_registers(uint32_t tid, struct stopped_thread *ret)
 {
 	struct user_regs_struct regs;
 
 	if (ptrace(PTRACE_GETREGS, tid, NULL, &regs))
 		return -errno;
-	*ret = (struct thread_held) {
+	*ret = (struct stopped_thread) {
 		.regs = { regs.rax, regs.rdx, regs.rcx, regs.rbx, regs.rsi, regs.rdi, regs.rbp,
 			  regs.rsp, regs.r8, regs.r9, regs.r10, regs.r11, regs.r12, regs.r13,
 			  regs.r14, regs.r15, regs.rip },
@@ -116,12 +116,12 @@ void threads__let_go(void)
 	}
 }
 
-int thread__hold(uint32_t tid, struct thread_held *ret)
+int thread__hold(uint32_t tid, struct stopped_thread *ret)
 {
 	sigset_t before;
 	int status, code;
 
-	signal_held = 0;
+	preceded_signal = 0;
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
 		return errno == EPERM ? -EPERM : -errno;
 	block(&before);
@@ -143,7 +143,7 @@ int thread__hold(uint32_t tid, struct thread_held *ret)
 	if (EVENT_OF(status) == PTRACE_EVENT_STOP)
 		repair(tid);
 	else
-		signal_held = WSTOPSIG(status);
+		preceded_signal = WSTOPSIG(status);
 	code = read_registers(tid, ret);
 	if (code)
 		thread__release(tid);
@@ -156,5 +156,5 @@ out:
 
 void thread__release(uint32_t tid)
 {
-	ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)signal_held);
+	ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)preceded_signal);
 }

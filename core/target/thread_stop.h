@@ -10,7 +10,7 @@
 /* A thread that is stopped briefly, by PTRACE_SEIZE and PTRACE_INTERRUPT. No signal is sent, and
  * the kernel resumes the thread if this process dies. Only one at a time. */
 
-struct thread_held {
+struct stopped_thread {
 	uint64_t regs[UNWIND_REGS]; /* in the order of DWARF (bpf/unwind_rule.h) */
 	uint64_t fs_base;
 	int64_t call;	   /* orig_rax; negative: in no system call */
@@ -22,7 +22,7 @@ struct thread_held {
  * -EPERM, -EBUSY: another tracer has it; -ETIMEDOUT: it is in an uninterruptible wait. In the last
  * case the thread stops when that wait ends, so threads__let_go() must be called from time to time.
  */
-int thread__hold(uint32_t tid, struct thread_held *ret);
+int thread__hold(uint32_t tid, struct stopped_thread *ret);
 void thread__release(uint32_t tid);
 void threads__let_go(void);
 

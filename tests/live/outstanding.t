@@ -11,7 +11,7 @@ import gate
 
 ALLOCS = os.path.join(gate.OUTPUT, "fixtures/native/allocs")
 PYTHON = os.path.expanduser("~/.pyenv/versions/3.11.7/bin/python3.11")
-HELD_MAX = 65536  # bpf/outstanding.h
+LIVE_ALLOCS_MAX = 65536  # bpf/outstanding.h
 
 
 def record(title, lines, counters=None, options=("-c", "1"), ends=False):
@@ -137,9 +137,9 @@ def check_sampled():
 def check_bound():
     """More at once than there is room for: what comes later is not followed, and counted."""
     full = "allocations not followed until they are freed: too many at once"
-    recording = record("bound", [f"keep {HELD_MAX + 100} 32", "drop 200 0", "keep 50 40"],
+    recording = record("bound", [f"keep {LIVE_ALLOCS_MAX + 100} 32", "drop 200 0", "keep 50 40"],
                        {full: 100})
-    gate.equal(sizes(recording), [32] * (HELD_MAX - 100) + [40] * 50,
+    gate.equal(sizes(recording), [32] * (LIVE_ALLOCS_MAX - 100) + [40] * 50,
                "bound: what was freed makes room again")
 
 

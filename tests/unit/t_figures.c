@@ -58,7 +58,7 @@ static void test_coverage(void)
 	double values[VALUES_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		int n_held = 0, n_rounds = 4000;
+		int n_covered = 0, n_rounds = 4000;
 
 		for (int round = 0; round < n_rounds; round++) {
 			struct figure figure;
@@ -68,11 +68,12 @@ static void test_coverage(void)
 				values[v] = exp(3 * ((double)(state >> 11) / (1ULL << 53)));
 			}
 			figure = figure__of(values, sizes[i]);
-			n_held += figure.low <= exp(1.5) && figure.high >= exp(1.5);
+			n_covered += figure.low <= exp(1.5) && figure.high >= exp(1.5);
 		}
-		ok(n_held >= 0.94 * n_rounds, "of %d values: %d of %d intervals hold the median",
-		   sizes[i], n_held, n_rounds);
-		ok(sizes[i] < 9 || n_held <= 0.985 * n_rounds, "and are no wider than they must");
+		ok(n_covered >= 0.94 * n_rounds, "of %d values: %d of %d intervals hold the median",
+		   sizes[i], n_covered, n_rounds);
+		ok(sizes[i] < 9 || n_covered <= 0.985 * n_rounds,
+		   "and are no wider than they must");
 	}
 }
 
