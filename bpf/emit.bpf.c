@@ -180,7 +180,7 @@ static __always_inline void known__fill(struct rec_known *rec, const struct rec_
 	rec->condition = sample->condition;
 }
 
-static __always_inline int known__is_still(const struct known_search *search)
+static __always_inline int sent__is_current(const struct known_search *search)
 {
 	const struct known_stack *known = known__at(search->found);
 
@@ -195,7 +195,7 @@ static __always_inline enum sent known__send(const struct rec_sample *sample,
 
 	if (!rec)
 		return NOT_SENT;
-	if (!known__is_still(search)) {
+	if (!sent__is_current(search)) {
 		bpf_ringbuf_discard(rec, BPF_RB_NO_WAKEUP);
 		return NOT_VALID;
 	}
@@ -211,7 +211,7 @@ static __always_inline enum sent known__send_about(const struct rec_sample *samp
 
 	if (!rec)
 		return NOT_SENT;
-	if (!known__is_still(search)) {
+	if (!sent__is_current(search)) {
 		bpf_ringbuf_discard(rec, BPF_RB_NO_WAKEUP);
 		return NOT_VALID;
 	}

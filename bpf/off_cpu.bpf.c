@@ -15,7 +15,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct still_thread);
+	__type(value, struct waiting_thread);
 } listed SEC(".maps");
 
 /* Waits below the user's minimum are only summed up. */
@@ -167,7 +167,7 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /* Stores the return probes that have changed the thread's stack. */
-static __always_inline void put_returns(struct task_struct *task, struct still_thread *ret)
+static __always_inline void put_returns(struct task_struct *task, struct waiting_thread *ret)
 {
 	const struct xol_area *area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
 	const struct return_instance *instance =
@@ -175,7 +175,7 @@ static __always_inline void put_returns(struct task_struct *task, struct still_t
 	__u32 i;
 
 	ret->trampoline = area ? BPF_CORE_READ(area, vaddr) : 0;
-	for (i = 0; i < STILL_RETURNS_MAX && instance; i++) {
+	for (i = 0; i < WAITING_RETURNS_MAX && instance; i++) {
 		ret->returns[i][0] = BPF_CORE_READ(instance, stack);
 		ret->returns[i][1] = BPF_CORE_READ(instance, orig_ret_vaddr);
 		instance = BPF_CORE_READ(instance, next);
@@ -190,7 +190,7 @@ int list_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	__u32 key = 0, tgid;
-	struct still_thread *thread = bpf_map_lookup_elem(&listed, &key);
+	struct waiting_thread *thread = bpf_map_lookup_elem(&listed, &key);
 	struct pt_regs regs = {};
 	long bytes;
 

@@ -69,10 +69,10 @@ struct waiting_rec {
 /* The maximum number of such waits at one time (bpf/off_cpu_before.bpf.c). */
 #define WAITS_OVER_MAX 4096
 
-#define STILL_RETURNS_MAX 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h */
+#define WAITING_RETURNS_MAX 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h */
 
 /* The state of a thread that does not run. */
-struct still_thread {
+struct waiting_thread {
 	__u32 tgid, tid;
 	__u32 n_kernel;
 	__u32 cs; /* 0: it has no user registers */
@@ -87,7 +87,7 @@ struct still_thread {
 	 * the original value there. */
 	__u64 trampoline; /* 0: none */
 	__u64 n_returns;
-	__u64 returns[STILL_RETURNS_MAX][2];
+	__u64 returns[WAITING_RETURNS_MAX][2];
 };
 
 #endif

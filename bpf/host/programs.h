@@ -19,7 +19,7 @@ struct host_thread { /* the thread to sample */
 	const uint64_t *kernel;
 	uint32_t n_kernel;
 	int64_t syscall;
-	/* Return probes, as in struct still_thread. */
+	/* Return probes, as in struct waiting_thread. */
 	uint64_t trampoline;
 	const uint64_t (*returns)[2];
 	uint32_t n_returns;

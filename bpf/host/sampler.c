@@ -56,12 +56,13 @@ static struct pid numbers; /* in the outermost namespace, as good as those in br
 
 static struct xol_area area;
 static struct uprobe_task utask;
-static struct return_instance instances[STILL_RETURNS_MAX];
+static struct return_instance instances[WAITING_RETURNS_MAX];
 
 /* Sets the return probes of the thread in the kernel's form. */
 static void set_returns(const struct host_thread *thread)
 {
-	uint32_t n = thread->n_returns < STILL_RETURNS_MAX ? thread->n_returns : STILL_RETURNS_MAX;
+	uint32_t n =
+		thread->n_returns < WAITING_RETURNS_MAX ? thread->n_returns : WAITING_RETURNS_MAX;
 
 	area.vaddr = thread->trampoline;
 	memory.uprobes_state.xol_area = thread->trampoline ? &area : NULL;

@@ -72,7 +72,7 @@ static void write_frames(FILE *out, const struct dump_thread *thread,
 static void write_thread(FILE *out, const struct dump_thread *thread,
 			 const struct runtime *const *runtimes)
 {
-	static const char *const ways[] = { [DUMP_STILL] = "still",
+	static const char *const ways[] = { [DUMP_UNMOVED] = "still",
 					    [DUMP_STOPPED] = "stopped",
 					    [DUMP_SAMPLED] = "sampled",
 					    [DUMP_TWICE] = "twice",

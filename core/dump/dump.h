@@ -34,7 +34,7 @@ struct dump_frame {
 
 /* The way in which the data of a thread was read. */
 enum dump_way {
-	DUMP_STILL,   /* it did not run during the reading, without a stop */
+	DUMP_UNMOVED, /* it did not run during the reading, without a stop */
 	DUMP_STOPPED, /* stopped for `stopped_ns` */
 	DUMP_SAMPLED, /* sampled by the kernel half at one instant */
 	DUMP_TWICE,   /* running, with two equal results in a row */

@@ -118,7 +118,7 @@ static bool has_run(const struct dump *dump, const struct thread_now *since)
 	struct thread_now now;
 
 	return !since->tid || !thread__read(dump->process->pid, since->tid, &now) ||
-	       !thread__stood_still(since, &now);
+	       !thread__has_not_run(since, &now);
 }
 
 static bool is_same(const struct dump_thread *a, const struct dump_thread *b)

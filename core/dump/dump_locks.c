@@ -132,7 +132,7 @@ static bool waited_on(const struct dump *dump, const struct thread_now *before)
 	struct thread_now after;
 
 	return dump->result->is_core || (thread__read(dump->process->pid, before->tid, &after) &&
-					 thread__stood_still(before, &after));
+					 thread__has_not_run(before, &after));
 }
 
 static int ask_runtime(const struct dump *dump, int r, struct dump_process *process)

@@ -27,7 +27,7 @@ struct sampler {
 	struct session *session;
 	struct live_profile *live;
 	struct waiting_lister *lister; /* NULL: not needed yet */
-	struct still_thread *listed;   /* threads of this round; NULL: not needed yet */
+	struct waiting_thread *listed; /* threads of this round; NULL: not needed yet */
 	size_t n_listed;
 	unsigned *n_cut; /* by index of the thread */
 	int code;
@@ -99,7 +99,7 @@ static int list(struct sampler *sampler, struct err *err)
 	return code;
 }
 
-static const struct still_thread *find_listed(const struct sampler *sampler, uint32_t tid)
+static const struct waiting_thread *find_listed(const struct sampler *sampler, uint32_t tid)
 {
 	for (size_t i = 0; i < sampler->n_listed; i++)
 		if (sampler->listed[i].tid == tid)
@@ -112,7 +112,7 @@ static const struct still_thread *find_listed(const struct sampler *sampler, uin
 static int take_listed(struct sampler *sampler, const struct thread_now *now,
 		       struct dump_thread *thread)
 {
-	const struct still_thread *listed = find_listed(sampler, now->tid);
+	const struct waiting_thread *listed = find_listed(sampler, now->tid);
 	struct dump *dump = sampler->dump;
 	struct host_thread host = dump__as_it_stands(dump, now);
 	char kernel[THREAD_KERNEL_BYTES];
@@ -127,10 +127,10 @@ static int take_listed(struct sampler *sampler, const struct thread_now *now,
 	thread->waited_ns = thread__waited_ns(dump->process->pid, now);
 	code = dump__sample(dump, &host, dump->cached);
 	if (code || !thread__read(dump->process->pid, now->tid, &after) ||
-	    !thread__stood_still(now, &after))
+	    !thread__has_not_run(now, &after))
 		return code;
 	thread->pending = false;
-	thread->way = DUMP_STILL;
+	thread->way = DUMP_UNMOVED;
 	thread->state = now->state;
 	thread->call = now->call;
 	memcpy(thread->args, now->args, sizeof(thread->args));

@@ -275,9 +275,9 @@ static void forget_locks(struct dump_thread *ret)
 	ret->holder = 0;
 }
 
-/* Reads a waiting thread. *@ret_still: it did not run meanwhile, so the data is valid. */
-static int take_still(struct dump *dump, const struct thread_now *now, struct dump_thread *ret,
-		      bool *ret_still)
+/* Reads a waiting thread. *@ret_unchanged: it did not run meanwhile, so the data is valid. */
+static int take_waiting_once(struct dump *dump, const struct thread_now *now,
+			     struct dump_thread *ret, bool *ret_unchanged)
 {
 	struct host_thread thread = dump__as_it_stands(dump, now);
 	char kernel[THREAD_KERNEL_BYTES];
@@ -293,13 +293,13 @@ static int take_still(struct dump *dump, const struct thread_now *now, struct du
 	memcpy(ret->args, now->args, sizeof(ret->args));
 	ret->fs_base = thread.fs_base;
 	dump__describe(dump, ret);
-	*ret_still = thread__read(dump->process->pid, now->tid, &after) &&
-		     thread__stood_still(now, &after);
-	if (!*ret_still) {
+	*ret_unchanged = thread__read(dump->process->pid, now->tid, &after) &&
+			 thread__has_not_run(now, &after);
+	if (!*ret_unchanged) {
 		forget_locks(ret);
 		return 0;
 	}
-	ret->way = DUMP_STILL;
+	ret->way = DUMP_UNMOVED;
 	dump__note_look(ret, now, &thread);
 	return dump_thread__add_kernel(ret, kernel);
 }
@@ -312,7 +312,7 @@ int dump__take_again(struct dump *dump, const struct dump_thread *thread,
 
 	*ret = (struct dump_thread) { .tid = thread->tid };
 	begin(now, ret);
-	if (thread__stood_still(&thread->look, now)) {
+	if (thread__has_not_run(&thread->look, now)) {
 		memcpy(from.regs, thread->regs, sizeof(from.regs));
 		from.fs_base = thread->fs_base;
 	}
@@ -449,20 +449,20 @@ static int take_stopped(struct dump *dump, struct thread_now *now, struct dump_t
 
 #define TRIES 3
 
-/* Reads a waiting thread, with several attempts. *@ret_still: the data is valid, though its stack
- * may be incomplete. */
+/* Reads a waiting thread, with several attempts. *@ret_unchanged: the data is valid, though its
+ * stack may be incomplete. */
 static int take_waiting(struct dump *dump, struct thread_now *now, struct dump_thread *ret,
-			bool *ret_still)
+			bool *ret_unchanged)
 {
 	int code = 0;
 
-	for (int i = 0; !code && !*ret_still && i < TRIES; i++) {
+	for (int i = 0; !code && !*ret_unchanged && i < TRIES; i++) {
 		if (!thread__read(dump->process->pid, ret->tid, now) || strchr("ZX", now->state))
 			return -ESRCH;
 		begin(now, ret);
 		if (!now->off_cpu || !now->sp)
 			return 0;
-		code = take_still(dump, now, ret, ret_still);
+		code = take_waiting_once(dump, now, ret, ret_unchanged);
 	}
 	return code;
 }
@@ -470,12 +470,12 @@ static int take_waiting(struct dump *dump, struct thread_now *now, struct dump_t
 int dump__take(struct dump *dump, uint32_t tid, struct dump_thread *ret)
 {
 	struct thread_now now;
-	bool still = false;
+	bool unchanged = false;
 	int code;
 
 	*ret = (struct dump_thread) { .tid = tid };
-	code = take_waiting(dump, &now, ret, &still);
-	if (code || (still && dump__is_whole(dump)))
+	code = take_waiting(dump, &now, ret, &unchanged);
+	if (code || (unchanged && dump__is_whole(dump)))
 		return code;
 	if (dump->samples) {
 		ret->pending = true;
@@ -483,16 +483,16 @@ int dump__take(struct dump *dump, uint32_t tid, struct dump_thread *ret)
 		dump__drop_samples(dump);
 		return 0;
 	}
-	if (still && !may_stop(dump, &now))
+	if (unchanged && !may_stop(dump, &now))
 		return 0;
 	if (!dump->opts.nonblocking) {
 		code = take_stopped(dump, &now, ret);
 		if (code != -EAGAIN)
 			return code;
-		still = false;
-		code = now.off_cpu ? take_waiting(dump, &now, ret, &still) : 0;
+		unchanged = false;
+		code = now.off_cpu ? take_waiting(dump, &now, ret, &unchanged) : 0;
 		if (code)
 			return code;
 	}
-	return still ? 0 : dump__take_running(dump, &now, ret);
+	return unchanged ? 0 : dump__take_running(dump, &now, ret);
 }

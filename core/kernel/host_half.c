@@ -43,8 +43,8 @@ struct host_half {
 	uint32_t last_space;
 
 	/* The sample that is being taken: */
-	const struct still_thread *thread;
-	const struct still_sample *sample;
+	const struct waiting_thread *thread;
+	const struct waiting_sample *sample;
 	int (*record)(void *ctx, const void *data, size_t size);
 	void *ctx;
 	int ret;
@@ -92,7 +92,7 @@ void host_half__free(struct host_half *host_half)
 /* Completes a sample with the caller's data; the programs' data about the thread stay. */
 static int complete(struct host_half *host_half, const struct rec_sample *from, size_t size)
 {
-	const struct still_sample *sample = host_half->sample;
+	const struct waiting_sample *sample = host_half->sample;
 	struct rec_sample *rec = malloc(size);
 	int ret;
 
@@ -144,7 +144,7 @@ static void share(struct host_half *host_half, const struct space *space)
 }
 
 /* Copies the target's record. Its address space has another address in the kernel. */
-static int share_target(const struct still_thread *thread)
+static int share_target(const struct waiting_thread *thread)
 {
 	const struct host_map *targets = host_map__named("targets");
 	struct proc_rec proc;
@@ -168,8 +168,8 @@ static void forget_sample_before(void)
 /* Takes a sample of a thread without readable memory. */
 static int sample_kernel(struct host_half *host_half)
 {
-	const struct still_thread *thread = host_half->thread;
-	const struct still_sample *sample = host_half->sample;
+	const struct waiting_thread *thread = host_half->thread;
+	const struct waiting_sample *sample = host_half->sample;
 	struct {
 		struct rec_sample head;
 		uint64_t words[KERNEL_FRAMES_MAX];
@@ -188,7 +188,7 @@ static int sample_kernel(struct host_half *host_half)
 }
 
 int host_half__sample(struct host_half *host_half, const struct space *space,
-		      const struct still_thread *thread, const struct still_sample *sample,
+		      const struct waiting_thread *thread, const struct waiting_sample *sample,
 		      int (*record)(void *ctx, const void *data, size_t size), void *ctx)
 {
 	struct host_thread at = { .tgid = thread->tgid,

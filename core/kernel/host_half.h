@@ -20,7 +20,7 @@ int host_half__new(const struct kernel_half *half, const struct table_arena *are
 void host_half__free(struct host_half *host_half); /* NULL is fine */
 
 /* The data of such a sample besides its frames. */
-struct still_sample {
+struct waiting_sample {
 	uint64_t time_ns, value, object, link;
 	uint32_t event, peer;
 	uint32_t flags; /* additional SAMPLE_* */
@@ -31,7 +31,7 @@ struct still_sample {
  * would. Without @space the sample has the kernel's frames only. Returns 0, -ENOMEM, or the result
  * of @record. */
 int host_half__sample(struct host_half *host_half, const struct space *space,
-		      const struct still_thread *thread, const struct still_sample *sample,
+		      const struct waiting_thread *thread, const struct waiting_sample *sample,
 		      int (*record)(void *ctx, const void *data, size_t size), void *ctx);
 
 #endif

@@ -153,19 +153,19 @@ int waiting_lister__new(const struct kernel_half *half, struct waiting_lister **
 	return open_lister(half, "list_threads", ret, err);
 }
 
-int waiting_lister__list(const struct waiting_lister *lister, struct still_thread **ret_list,
+int waiting_lister__list(const struct waiting_lister *lister, struct waiting_thread **ret_list,
 			 size_t *ret_n, struct err *err)
 {
 	char *bytes = NULL;
 	size_t n = 0;
 	int ret = run_lister(lister, &bytes, &n, err);
 
-	*ret_list = (struct still_thread *)bytes;
+	*ret_list = (struct waiting_thread *)bytes;
 	*ret_n = n / sizeof(**ret_list);
 	return ret;
 }
 
-int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
+int waiting__list(const struct kernel_half *half, struct waiting_thread **ret_list, size_t *ret_n,
 		  struct err *err)
 {
 	struct waiting_lister *lister;

@@ -36,14 +36,14 @@ bool waiting__take(const struct kernel_half *half, uint32_t tid, struct waiting_
 int waiting__note_rseq(const struct kernel_half *half, struct err *err);
 
 /* Lists the present state of all threads of targets. The caller frees *@ret_list. */
-int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
+int waiting__list(const struct kernel_half *half, struct waiting_thread **ret_list, size_t *ret_n,
 		  struct err *err);
 
 /* A lister for repeated use: the kernel verifies its program only once. */
 struct waiting_lister;
 int waiting_lister__new(const struct kernel_half *half, struct waiting_lister **ret,
 			struct err *err);
-int waiting_lister__list(const struct waiting_lister *lister, struct still_thread **ret_list,
+int waiting_lister__list(const struct waiting_lister *lister, struct waiting_thread **ret_list,
 			 size_t *ret_n, struct err *err);
 void waiting_lister__free(struct waiting_lister *lister); /* NULL is fine */
 

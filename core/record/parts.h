@@ -57,7 +57,7 @@ struct pending_record {
 
 /* Appends a copy of a record to a list. @ctx: address of the list's end, which moves on. -ENOMEM.
  */
-int still__keep(void *ctx, const void *data, size_t size);
+int waiting_sample__append(void *ctx, const void *data, size_t size);
 
 uint32_t pending_record__type(const struct pending_record *pending); /* REC_* */
 

@@ -27,7 +27,7 @@ struct call {
 struct calls {
 	struct session *session;
 	struct host_half *host;
-	struct still_thread *threads;
+	struct waiting_thread *threads;
 	struct call_rec *recs; /* by thread */
 	struct call *list;
 	size_t n_threads, n_recs, n, cap;
@@ -35,7 +35,7 @@ struct calls {
 	uint32_t lock_event, function_event; /* 0: none */
 };
 
-int still__keep(void *ctx, const void *data, size_t size)
+int waiting_sample__append(void *ctx, const void *data, size_t size)
 {
 	struct pending_record ***end = ctx, *pending = malloc(sizeof(*pending) + size);
 
@@ -84,7 +84,7 @@ static int list_calls(struct calls *calls, bool taken, struct err *err)
 }
 
 /* Returns the lock's owner, if the lock contains it; 0: unknown. */
-static uint32_t owner_of(const struct still_thread *thread)
+static uint32_t owner_of(const struct waiting_thread *thread)
 {
 	struct glibc_mutex mutex;
 	struct memory *memory = NULL;
@@ -112,8 +112,8 @@ static uint64_t clip(const struct session *session, uint64_t since_ns, uint32_t 
 		       : 0;
 }
 
-static int add(struct calls *calls, const struct still_thread *thread, struct still_sample *sample,
-	       uint64_t since_ns, int kind)
+static int add(struct calls *calls, const struct waiting_thread *thread,
+	       struct waiting_sample *sample, uint64_t since_ns, int kind)
 {
 	struct session *session = calls->session;
 	uint64_t from_ns = clip(session, since_ns, sample->event);
@@ -138,16 +138,17 @@ static int add(struct calls *calls, const struct still_thread *thread, struct st
 						     .syscall = thread->syscall };
 	if (thread->syscall == SYSCALL_FUTEX && !sample->object)
 		sample->object = thread->regs[UNWIND_REG_RDI];
-	return host_half__sample(calls->host, process->space, thread, sample, still__keep, &end);
+	return host_half__sample(calls->host, process->space, thread, sample,
+				 waiting_sample__append, &end);
 }
 
-static int add_lock(struct calls *calls, const struct still_thread *thread,
+static int add_lock(struct calls *calls, const struct waiting_thread *thread,
 		    const struct call_rec *rec)
 {
 	uint64_t command = thread->regs[UNWIND_REG_RSI] & FUTEX_COMMANDS;
-	struct still_sample sample = { .event = calls->lock_event,
-				       .link = rec->link,
-				       .peer = rec->peer };
+	struct waiting_sample sample = { .event = calls->lock_event,
+					 .link = rec->link,
+					 .peer = rec->peer };
 
 	if (!calls->lock_event || thread->syscall != SYSCALL_FUTEX || command >= 32 ||
 	    !(COMMANDS_WAIT & 1U << command))
@@ -157,11 +158,11 @@ static int add_lock(struct calls *calls, const struct still_thread *thread,
 	return add(calls, thread, &sample, rec->lock_ns, CALL_LOCK);
 }
 
-static int add_syscall(struct calls *calls, const struct still_thread *thread,
+static int add_syscall(struct calls *calls, const struct waiting_thread *thread,
 		       const struct call_rec *rec)
 {
 	uint32_t number = thread->syscall;
-	struct still_sample sample = {};
+	struct waiting_sample sample = {};
 
 	if (calls->events_fd < 0 || number >= SYSCALLS_MAX ||
 	    (rec->syscall != CALL_UNKNOWN && rec->syscall != number) ||
@@ -171,13 +172,13 @@ static int add_syscall(struct calls *calls, const struct still_thread *thread,
 }
 
 /* A call for a lock is a wait if its thread sleeps in it. */
-static int add_function(struct calls *calls, const struct still_thread *thread,
+static int add_function(struct calls *calls, const struct waiting_thread *thread,
 			const struct call_rec *rec)
 {
-	struct still_sample sample = { .event = calls->function_event,
-				       .link = rec->link,
-				       .object = rec->address,
-				       .peer = rec->call_peer };
+	struct waiting_sample sample = { .event = calls->function_event,
+					 .link = rec->link,
+					 .object = rec->address,
+					 .peer = rec->call_peer };
 
 	if (!calls->function_event || thread->syscall != SYSCALL_FUTEX)
 		return 0;
@@ -187,7 +188,7 @@ static int add_function(struct calls *calls, const struct still_thread *thread,
 }
 
 /* A thread that runs may be anywhere: its call is sampled when it ends, or not at all. */
-static int add_thread(struct calls *calls, const struct still_thread *thread)
+static int add_thread(struct calls *calls, const struct waiting_thread *thread)
 {
 	const struct call_rec *rec = find(calls->recs, calls->n_recs, thread->tid);
 	int ret;

@@ -92,15 +92,15 @@ static void drop(struct pending_record ***end, struct pending_record **from)
 }
 
 /* Returns the sample's facts about the wait up to `until_ns`. */
-static struct still_sample describe(const struct session *session, uint32_t event,
-				    const struct still_thread *thread,
-				    const struct waiting_rec *rec, uint64_t until_ns)
+static struct waiting_sample describe(const struct session *session, uint32_t event,
+				      const struct waiting_thread *thread,
+				      const struct waiting_rec *rec, uint64_t until_ns)
 {
-	struct still_sample sample = { .event = event,
-				       .time_ns = until_ns,
-				       .value = until_ns - max_of(rec->off_ns, session->start_ns),
-				       .link = rec->link,
-				       .peer = rec->peer };
+	struct waiting_sample sample = { .event = event,
+					 .time_ns = until_ns,
+					 .value = until_ns - max_of(rec->off_ns, session->start_ns),
+					 .link = rec->link,
+					 .peer = rec->peer };
 
 	sample.condition.state = rec->state;
 	sample.condition.syscall =
@@ -111,7 +111,7 @@ static struct still_sample describe(const struct session *session, uint32_t even
 }
 
 /* Reads the thread's entry. Returns true if it is about a wait that counts, up to `until_ns`. */
-static bool find_note(const struct session *session, const struct still_thread *thread,
+static bool find_note(const struct session *session, const struct waiting_thread *thread,
 		      uint32_t event, uint64_t until_ns, struct waiting_rec *ret)
 {
 	const struct event_spec *spec = &session->opts.events.list[event - 1];
@@ -129,11 +129,11 @@ static bool find_note(const struct session *session, const struct still_thread *
  * is still in the map. The entry is removed, so that the wait is not sampled twice. If the entry is
  * gone, the kernel half has sampled the wait. A wait that does not count is no error. */
 static int sample_thread(struct session *session, struct host_half *host,
-			 const struct still_thread *thread, uint32_t event,
+			 const struct waiting_thread *thread, uint32_t event,
 			 struct pending_record ***end)
 {
 	struct pending_record **from = *end;
-	struct still_sample sample;
+	struct waiting_sample sample;
 	struct waiting_rec rec, now;
 	struct process *process;
 	int ret;
@@ -145,7 +145,7 @@ static int sample_thread(struct session *session, struct host_half *host,
 		return ret;
 	sample = describe(session, event, thread, &rec, session->end_ns);
 	sample.time_ns--;
-	ret = host_half__sample(host, process->space, thread, &sample, still__keep, end);
+	ret = host_half__sample(host, process->space, thread, &sample, waiting_sample__append, end);
 	if (ret)
 		return ret;
 	if (!waiting__take(session->half, thread->tid, &now) || now.off_ns != rec.off_ns)
@@ -157,7 +157,7 @@ int session__sample_waiting(struct session *session, struct err *err)
 {
 	uint32_t event = event_list__waiting(&session->opts.events);
 	struct pending_record **end = &session->waiting.samples;
-	struct still_thread *threads = NULL;
+	struct waiting_thread *threads = NULL;
 	struct host_half *host = NULL;
 	size_t n = 0;
 	int ret;
@@ -205,12 +205,12 @@ struct look {
 };
 
 /* Makes the records of a new wait. `ret_over`: the wait has ended meanwhile. */
-static int sample_under_way(struct look *look, const struct still_thread *thread,
+static int sample_under_way(struct look *look, const struct waiting_thread *thread,
 			    const struct waiting_rec *rec, const struct process *process,
 			    struct pending_record **ret_first, bool *ret_over)
 {
 	struct session *session = look->session;
-	struct still_sample sample = describe(session, look->event, thread, rec, look->now_ns);
+	struct waiting_sample sample = describe(session, look->event, thread, rec, look->now_ns);
 	struct pending_record **end = ret_first;
 	struct waiting_rec now;
 	int ret = 0;
@@ -220,13 +220,13 @@ static int sample_under_way(struct look *look, const struct still_thread *thread
 	if (!look->host)
 		ret = host_half__new(session->half, session->code.arena, &look->host);
 	if (!ret)
-		ret = host_half__sample(look->host, process->space, thread, &sample, still__keep,
-					&end);
+		ret = host_half__sample(look->host, process->space, thread, &sample,
+					waiting_sample__append, &end);
 	*ret_over = !waiting__get(session->half, thread->tid, &now) || now.off_ns != rec->off_ns;
 	return ret;
 }
 
-static int look_at(struct look *look, const struct still_thread *thread, struct err *err)
+static int look_at(struct look *look, const struct waiting_thread *thread, struct err *err)
 {
 	struct session *session = look->session;
 	const struct process *process = tracker__find(session->tracker, thread->tgid);
@@ -256,7 +256,7 @@ int session__look_at_waits(struct session *session, struct err *err)
 {
 	struct look look = { .session = session,
 			     .event = event_list__waiting(&session->opts.events) };
-	struct still_thread *threads = NULL;
+	struct waiting_thread *threads = NULL;
 	size_t n = 0;
 	int ret;
 

@@ -197,7 +197,7 @@ bool thread__read(uint32_t pid, uint32_t tid, struct thread_now *ret)
 	return true;
 }
 
-bool thread__stood_still(const struct thread_now *a, const struct thread_now *b)
+bool thread__has_not_run(const struct thread_now *a, const struct thread_now *b)
 {
 	return a->off_cpu && b->off_cpu && a->switches == b->switches && a->call == b->call &&
 	       a->sp == b->sp && a->pc == b->pc && a->state != 'R' && b->state != 'R';

@@ -34,7 +34,7 @@ int threads__list(uint32_t pid, uint32_t **ret, size_t *ret_n);
 bool thread__read(uint32_t pid, uint32_t tid, struct thread_now *ret);
 
 /* Returns true if the thread did not run between these two readings, and waited all the time. */
-bool thread__stood_still(const struct thread_now *a, const struct thread_now *b);
+bool thread__has_not_run(const struct thread_now *a, const struct thread_now *b);
 
 /* Reads the thread's kernel frames in the format of /proc/PID/task/TID/stack: a line each,
  * innermost first. "": not permitted (needs CAP_SYS_ADMIN), or none. */

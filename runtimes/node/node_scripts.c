@@ -176,7 +176,7 @@ static int read_key(const struct node_heap *heap, uint64_t script, struct script
 }
 
 /* Returns true if the object is still the same script. */
-static bool is_still(const struct node_heap *heap, const struct script_key *key)
+static bool is_current(const struct node_heap *heap, const struct script_key *key)
 {
 	struct script_key now = {};
 
@@ -214,7 +214,7 @@ static int script__read(struct node_scripts *scripts, const struct node_heap *he
 	if (rc != -ENOMEM)
 		rc = !rc && name[0] && !script->file ? -ENOMEM : read_lines(script, heap);
 	free(name);
-	if (!rc && !is_still(heap, key))
+	if (!rc && !is_current(heap, key))
 		rc = -EBADMSG;
 	if (rc) {
 		script__free(scripts, script);
