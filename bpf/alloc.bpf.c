@@ -23,7 +23,7 @@ struct alloc_thread {
 	struct alloc_outer outer;
 	struct pt_regs regs;	/* registers of a system call; too large for the BPF stack */
 	__u64 brk;		/* value before the thread's current brk(); 0: none */
-	struct alloc_turn turn; /* state in the open window */
+	struct alloc_span span; /* state in the open window */
 };
 
 struct {
@@ -93,9 +93,9 @@ static __always_inline int alloc_is_in_window(struct alloc_thread *thread, __u64
 {
 	struct alloc_sums *sums = alloc_sums_here();
 
-	if (sums && thread->turn.window && thread->turn.window == alloc_window.opened)
-		return alloc_turn_hit(&thread->turn, sums, now_ns, site);
-	thread->turn.before_ns = now_ns;
+	if (sums && thread->span.window && thread->span.window == alloc_window.opened)
+		return alloc_span_hit(&thread->span, sums, now_ns, site);
+	thread->span.before_ns = now_ns;
 	return 0;
 }
 
@@ -108,11 +108,11 @@ static __always_inline __u64 alloc_value_of_call(struct alloc_thread *thread, __
 
 	if (!sums || bytes - 1 >= ALLOC_BYTES_MAX)
 		return value;
-	alloc_turn_count(&thread->turn, sums, bytes);
+	alloc_span_count(&thread->span, sums, bytes);
 	if (!value)
 		return 0;
 	sums->value += value;
-	thread->turn.sample_ns = now_ns;
+	thread->span.sample_ns = now_ns;
 	return alloc_scaled(value);
 }
 
@@ -168,13 +168,13 @@ int alloc_on_thread(struct bpf_iter__task *ctx)
 	if (!thread)
 		return 0;
 	if (alloc_window.visit != ALLOC_OPEN) {
-		alloc_turn_look(&thread->turn, task, sums, now_ns);
+		alloc_span_look(&thread->span, task, sums, now_ns);
 		return 0;
 	}
 	/* The period may have changed: the distance to the next sampled byte has no memory. */
 	thread->left = alloc__draw(bpf_get_prandom_u32(), alloc_period());
 	thread->outer.call.pc = 0;
-	alloc_turn_begin(&thread->turn, task, now_ns);
+	alloc_span_begin(&thread->span, task, now_ns);
 	return 0;
 }
 
@@ -189,10 +189,10 @@ int alloc_on_tick(struct bpf_perf_event_data *ctx)
 	__u64 ip;
 
 	thread = bpf_task_storage_get(&alloc_threads, task, 0, 0);
-	if (!thread || thread->turn.window != alloc_window.number)
+	if (!thread || thread->span.window != alloc_window.number)
 		return 0;
-	thread->turn.lost_ns += alloc_window.tick_ns;
-	if (!thread->turn.hit_ns)
+	thread->span.lost_ns += alloc_window.tick_ns;
+	if (!thread->span.hit_ns)
 		return 0;
 	ip = ctx->regs.rip;
 	if (!(ctx->regs.cs & 3)) {
@@ -200,10 +200,10 @@ int alloc_on_tick(struct bpf_perf_event_data *ctx)
 		if (bpf_probe_read_kernel(&ip, sizeof(ip), &regs->rip))
 			return 0;
 	}
-	if (alloc_turn_is_at_site(&thread->turn, task, ip))
-		thread->turn.trap_ticks++;
+	if (alloc_span_is_at_site(&thread->span, task, ip))
+		thread->span.trap_ticks++;
 	else
-		thread->turn.own_ticks++;
+		thread->span.own_ticks++;
 	return 0;
 }
 

@@ -24,7 +24,7 @@
 #define ALLOC_SAMPLE_NS 5000
 
 /* A thread within the window. */
-struct alloc_turn {
+struct alloc_span {
 	__u64 window;		      /* number of its window; 0: none */
 	__u64 delay_ns;		      /* its wait time for a CPU until the window */
 	__u64 lost_ns;		      /* time in probes since then */
@@ -57,10 +57,10 @@ static __always_inline struct alloc_sums *alloc_sums_here(void)
 }
 
 /* Returns the thread's own time since the start of its window. */
-static __always_inline __u64 alloc_turn_clock(const struct alloc_turn *turn,
+static __always_inline __u64 alloc_span_clock(const struct alloc_span *span,
 					      struct task_struct *task, __u64 now_ns, __u64 lost_ns)
 {
-	__u64 stood_ns = lost_ns + task->sched_info.run_delay - turn->delay_ns;
+	__u64 stood_ns = lost_ns + task->sched_info.run_delay - span->delay_ns;
 	__u64 passed_ns = now_ns - alloc_window.opened_ns;
 
 	return (__s64)passed_ns > (__s64)stood_ns ? passed_ns - stood_ns : 0;
@@ -68,36 +68,36 @@ static __always_inline __u64 alloc_turn_clock(const struct alloc_turn *turn,
 
 /* Returns the life of the thread since the last window, or since windows exist. It is negative,
  * modulo 2^64, if a wait for a CPU has ended that had not begun then: the sum is correct. */
-static __always_inline __u64 alloc_turn_life(const struct alloc_turn *turn,
+static __always_inline __u64 alloc_span_life(const struct alloc_span *span,
 					     struct task_struct *task, __u64 now_ns)
 {
 	__u64 since_ns = alloc_window.since_ns, start_ns = task->start_time;
 
-	if (turn->seen_ns <= since_ns)
+	if (span->seen_ns <= since_ns)
 		return now_ns - (start_ns > since_ns ? start_ns : since_ns);
-	return now_ns - turn->seen_ns - (task->sched_info.run_delay - turn->seen_delay_ns);
+	return now_ns - span->seen_ns - (task->sched_info.run_delay - span->seen_delay_ns);
 }
 
 /* Begins a thread's window. Waits for a CPU do not count, so that a thread gets no more windows
  * because it waited. */
-static __always_inline void alloc_turn_begin(struct alloc_turn *turn, struct task_struct *task,
+static __always_inline void alloc_span_begin(struct alloc_span *span, struct task_struct *task,
 					     __u64 now_ns)
 {
-	alloc_window.life_ns += alloc_turn_life(turn, task, now_ns);
-	turn->seen_ns = now_ns;
-	turn->seen_delay_ns = task->sched_info.run_delay;
-	turn->delay_ns = turn->seen_delay_ns;
-	turn->lost_ns = 0;
-	turn->clock_ns = 0;
-	turn->last_ns = 0;
-	turn->hit_ns = 0;
-	turn->sample_ns = 0;
-	turn->trap_ticks = 0;
-	turn->own_ticks = 0;
+	alloc_window.life_ns += alloc_span_life(span, task, now_ns);
+	span->seen_ns = now_ns;
+	span->seen_delay_ns = task->sched_info.run_delay;
+	span->delay_ns = span->seen_delay_ns;
+	span->lost_ns = 0;
+	span->clock_ns = 0;
+	span->last_ns = 0;
+	span->hit_ns = 0;
+	span->sample_ns = 0;
+	span->trap_ticks = 0;
+	span->own_ticks = 0;
 	/* A thread that waits for a CPU is where it was stopped, perhaps by the opening of windows,
 	 * or where it woke up. That is not a fair sample of its positions. */
-	turn->window = task->__state || task->on_cpu ? alloc_window.number : 0;
-	alloc_window.threads += turn->window != 0;
+	span->window = task->__state || task->on_cpu ? alloc_window.number : 0;
+	alloc_window.threads += span->window != 0;
 }
 
 /* Opens the window after all threads have begun. A window represents life of threads, of which each
@@ -119,92 +119,92 @@ static __always_inline void alloc_window_open(__u64 now_ns)
 
 /* Checks whether a thread's window has ended. The clock of a thread that waits for a CPU has not
  * advanced since its last check. */
-static __always_inline void alloc_turn_look(struct alloc_turn *turn, struct task_struct *task,
+static __always_inline void alloc_span_look(struct alloc_span *span, struct task_struct *task,
 					    struct alloc_sums *sums, __u64 now_ns)
 {
-	__u64 clock_ns = turn->clock_ns, width_ns = alloc_window.width_ns;
+	__u64 clock_ns = span->clock_ns, width_ns = alloc_window.width_ns;
 
-	if (turn->window != alloc_window.number)
+	if (span->window != alloc_window.number)
 		return;
 	if (task->__state || task->on_cpu)
-		clock_ns = alloc_turn_clock(turn, task, now_ns, turn->lost_ns);
+		clock_ns = alloc_span_clock(span, task, now_ns, span->lost_ns);
 	if (clock_ns < width_ns)
 		sums->unfinished++;
 	if (alloc_window.visit == ALLOC_CLOSE)
-		turn->window = 0;
+		span->window = 0;
 }
 
 /* Adds the time since the last hit to the estimate of a hit's cost. */
-static __always_inline void alloc_turn_gap(struct alloc_turn *turn, struct alloc_sums *sums,
+static __always_inline void alloc_span_gap(struct alloc_span *span, struct alloc_sums *sums,
 					   __u64 now_ns, __u64 switches)
 {
 	__u64 sample_ns = 0, end_ns;
 
-	if (turn->sample_ns) {
-		end_ns = budget__emitted(turn->sample_ns);
-		sample_ns = end_ns && end_ns < now_ns ? end_ns - turn->sample_ns : ALLOC_SAMPLE_NS;
-		turn->lost_ns += sample_ns;
-		turn->sample_ns = 0;
+	if (span->sample_ns) {
+		end_ns = budget__emitted(span->sample_ns);
+		sample_ns = end_ns && end_ns < now_ns ? end_ns - span->sample_ns : ALLOC_SAMPLE_NS;
+		span->lost_ns += sample_ns;
+		span->sample_ns = 0;
 	}
-	if (turn->hit_ns && turn->switches == switches) {
+	if (span->hit_ns && span->switches == switches) {
 		sums->gaps++;
-		sums->gap_ns += now_ns - turn->hit_ns -
-				alloc_window.tick_ns * (turn->trap_ticks + turn->own_ticks);
+		sums->gap_ns += now_ns - span->hit_ns -
+				alloc_window.tick_ns * (span->trap_ticks + span->own_ticks);
 		sums->sample_ns += sample_ns;
-		sums->trap_ticks += turn->trap_ticks;
-		sums->own_ticks += turn->own_ticks;
+		sums->trap_ticks += span->trap_ticks;
+		sums->own_ticks += span->own_ticks;
 	}
-	turn->trap_ticks = 0;
-	turn->own_ticks = 0;
+	span->trap_ticks = 0;
+	span->own_ticks = 0;
 }
 
 /* Handles a hit within the thread's window. Returns 1 if the thread would have made this call in
  * the window without probes, too. */
-static __always_inline int alloc_turn_hit(struct alloc_turn *turn, struct alloc_sums *sums,
+static __always_inline int alloc_span_hit(struct alloc_span *span, struct alloc_sums *sums,
 					  __u64 now_ns, __u64 site)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 switches = task->nvcsw + task->nivcsw, lost_ns;
 
-	if (!turn->hit_ns) { /* the previous hit may have lasted into the window */
-		lost_ns = turn->before_ns + alloc_window.cost_ns - alloc_window.opened_ns;
+	if (!span->hit_ns) { /* the previous hit may have lasted into the window */
+		lost_ns = span->before_ns + alloc_window.cost_ns - alloc_window.opened_ns;
 		if ((__s64)lost_ns > 0)
-			turn->lost_ns += lost_ns;
+			span->lost_ns += lost_ns;
 	}
-	alloc_turn_gap(turn, sums, now_ns, switches);
-	turn->hit_ns = now_ns;
-	turn->switches = switches;
-	if (turn->site != site) {
-		turn->other_site = turn->site;
-		turn->site = site;
+	alloc_span_gap(span, sums, now_ns, switches);
+	span->hit_ns = now_ns;
+	span->switches = switches;
+	if (span->site != site) {
+		span->other_site = span->site;
+		span->site = site;
 	}
-	turn->clock_ns = alloc_turn_clock(turn, task, now_ns, turn->lost_ns);
-	if (turn->clock_ns <
-	    turn->last_ns) { /* a hit was cheaper than others: not before the last */
-		turn->lost_ns -= turn->last_ns - turn->clock_ns;
-		turn->clock_ns = turn->last_ns;
+	span->clock_ns = alloc_span_clock(span, task, now_ns, span->lost_ns);
+	if (span->clock_ns <
+	    span->last_ns) { /* a hit was cheaper than others: not before the last */
+		span->lost_ns -= span->last_ns - span->clock_ns;
+		span->clock_ns = span->last_ns;
 	}
-	turn->last_ns = turn->clock_ns + ALLOC_CALL_NS;
-	turn->lost_ns += alloc_window.cost_ns;
-	if (turn->clock_ns >= alloc_window.width_ns)
+	span->last_ns = span->clock_ns + ALLOC_CALL_NS;
+	span->lost_ns += alloc_window.cost_ns;
+	if (span->clock_ns >= alloc_window.width_ns)
 		return 0;
-	if (sums->window != turn->window) {
-		sums->window = turn->window;
+	if (sums->window != span->window) {
+		sums->window = span->window;
 		sums->lost_ns = 0;
 	}
-	if (turn->lost_ns > sums->lost_ns)
-		sums->lost_ns = turn->lost_ns;
+	if (span->lost_ns > sums->lost_ns)
+		sums->lost_ns = span->lost_ns;
 	return 1;
 }
 
-static __always_inline void alloc_turn_count(const struct alloc_turn *turn, struct alloc_sums *sums,
+static __always_inline void alloc_span_count(const struct alloc_span *span, struct alloc_sums *sums,
 					     __u64 bytes)
 {
-	__u64 lost_ns = turn->lost_ns - alloc_window.cost_ns;
+	__u64 lost_ns = span->lost_ns - alloc_window.cost_ns;
 
 	sums->calls++;
 	sums->bytes += bytes;
-	if (turn->clock_ns + (lost_ns - ALLOC_LESS(lost_ns)) < alloc_window.width_ns)
+	if (span->clock_ns + (lost_ns - ALLOC_LESS(lost_ns)) < alloc_window.width_ns)
 		sums->less_bytes += bytes;
 }
 
@@ -218,12 +218,12 @@ static __always_inline __u64 alloc_scaled(__u64 value)
 
 /* Returns 1 if the thread is at one of the sites, or directly after it, or where the kernel
  * executes the instruction from there. */
-static __always_inline int alloc_turn_is_at_site(const struct alloc_turn *turn,
+static __always_inline int alloc_span_is_at_site(const struct alloc_span *span,
 						 struct task_struct *task, __u64 ip)
 {
 	__u64 copy = BPF_CORE_READ(task, utask, xol_vaddr);
 
-	return ip - turn->site <= ALLOC_SITE_BYTES || ip - turn->other_site <= ALLOC_SITE_BYTES ||
+	return ip - span->site <= ALLOC_SITE_BYTES || ip - span->other_site <= ALLOC_SITE_BYTES ||
 	       (copy && ip - copy < 16);
 }
 

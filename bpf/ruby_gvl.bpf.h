@@ -37,8 +37,8 @@ static __always_inline __u64 runner__tid_at(const struct ruby_proc_rec *proc, __
 
 /* Returns true if the thread is in the list, and asleep. A node outside of a list points at
  * itself, or is 0 if it was never in one. */
-static __always_inline int waits_for_turn(const struct ruby_proc_rec *proc, __u64 thread,
-					  const struct rec_sample *sample)
+static __always_inline int waits_for_gvl(const struct ruby_proc_rec *proc, __u64 thread,
+					 const struct rec_sample *sample)
 {
 	const struct ruby_offsets *offsets = &proc->offsets;
 	__u64 node = thread + offsets->lock_ready, next, where;
@@ -66,7 +66,7 @@ static __always_inline void note_gvl(const struct ruby_proc_rec *proc, __u64 thr
 		sample__lock(sample, LOCK_HELD);
 	} else if (sample->condition.syscall == SYSCALL_FUTEX &&
 		   (waits_in(sample, owner + offsets->lock_start, offsets->lock_bytes) ||
-		    waits_for_turn(proc, thread, sample))) {
+		    waits_for_gvl(proc, thread, sample))) {
 		sample__lock(sample, LOCK_WAITED);
 		if (running)
 			sample__waits_for(sample, runner__tid_at(proc, running));

@@ -112,7 +112,7 @@ static __always_inline __u64 twice__hash_notes(struct scratch *scratch)
 
 /* Saves the data of the first stack for the comparison, and begins the second one at the sample's
  * words. */
-static __noinline int twice__turn(struct scratch *scratch)
+static __noinline int twice__reverse(struct scratch *scratch)
 {
 	struct unwind_state *u = &scratch->unwind;
 
@@ -155,7 +155,7 @@ static __always_inline void unwind_twice(struct scratch *scratch)
 	scratch->twice.version = mappings__version(scratch->proc.space);
 	scratch->n_words = TWICE_AT;
 	unwind_frames(scratch, 0);
-	twice__turn(scratch);
+	twice__reverse(scratch);
 	unwind_frames(scratch, 1);
 	twice__end(scratch);
 }

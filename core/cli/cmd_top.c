@@ -235,21 +235,21 @@ static int show_once(struct top *top, struct err *err)
 /* --- the screen --- */
 
 struct loop {
-	uint64_t look_ns, turn_ns; /* time of the next update and turn */
-	uint64_t look_each_ns, turn_each_ns;
+	uint64_t look_ns, advance_ns; /* time of the next update and turn */
+	uint64_t look_each_ns, advance_each_ns;
 	unsigned slots;
 	struct session_summary summary; /* set when the session ends */
 };
 
 /* Turns the window's slots. After a long stop of braid, skips the slots that are outdated. */
-static void turn(struct top *top, struct loop *loop, uint64_t now)
+static void advance(struct top *top, struct loop *loop, uint64_t now)
 {
-	for (unsigned i = 0; i <= loop->slots && now >= loop->turn_ns; i++) {
-		live_profile__turn(top->live, loop->turn_ns);
-		loop->turn_ns += loop->turn_each_ns;
+	for (unsigned i = 0; i <= loop->slots && now >= loop->advance_ns; i++) {
+		live_profile__advance(top->live, loop->advance_ns);
+		loop->advance_ns += loop->advance_each_ns;
 	}
-	if (now >= loop->turn_ns)
-		loop->turn_ns = now + loop->turn_each_ns;
+	if (now >= loop->advance_ns)
+		loop->advance_ns = now + loop->advance_each_ns;
 }
 
 /* Returns the time of the next table. The first one is due before the first interval is over, and
@@ -283,7 +283,7 @@ static int step(struct top *top, struct loop *loop, struct err *err)
 	uint64_t now = now_ns();
 
 	if (ret || !over) {
-		turn(top, loop, now);
+		advance(top, loop, now);
 		return ret || now < loop->look_ns ? ret : look(top, loop, now, err);
 	}
 	ret = session__finish(top->session, &loop->summary, err);
@@ -341,7 +341,7 @@ static int prepare(struct top *top, struct loop *loop, struct err *err)
 	loop->slots = ceil(top->window_s / top->interval_s);
 	loop->slots = min_of(loop->slots, LIVE_WINDOW_SLOTS_MAX);
 	loop->look_each_ns = top->interval_s * NSEC_PER_SEC;
-	loop->turn_each_ns = top->window_s / loop->slots * NSEC_PER_SEC;
+	loop->advance_each_ns = top->window_s / loop->slots * NSEC_PER_SEC;
 	top->begun_ns = now_ns();
 	ret = live_profile__new(LIVE_BYTES, &top->live);
 	top->runtimes = strtab__new();
@@ -374,7 +374,7 @@ static int run(struct top *top)
 	else if (!ret) {
 		top->begun_ns = now_ns();
 		loop.look_ns = top->begun_ns + min_of(loop.look_each_ns, FIRST_LOOK_NS);
-		loop.turn_ns = top->begun_ns + loop.turn_each_ns;
+		loop.advance_ns = top->begun_ns + loop.advance_each_ns;
 		ret = show_live(top, &loop, &err);
 	}
 	screen__close();

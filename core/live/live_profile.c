@@ -70,9 +70,9 @@ int live_profile__window(struct live_profile *live, unsigned slots, uint64_t now
 	return live_window__init(&live->window, slots, now_ns);
 }
 
-void live_profile__turn(struct live_profile *live, uint64_t now_ns)
+void live_profile__advance(struct live_profile *live, uint64_t now_ns)
 {
-	live_window__turn(&live->window, &live->recorded, now_ns);
+	live_window__advance(&live->window, &live->recorded, now_ns);
 }
 
 int live_profile__get(const struct live_profile *live, const struct profile_filter *filter,
@@ -328,7 +328,7 @@ static bool lacks(const struct recorded *recorded, const struct sink_sample *sam
 void live_profile__look(struct live_profile *live)
 {
 	live_window__drop_under_way(&live->window, &live->recorded);
-	live_waits__turn(&live->waits);
+	live_waits__advance(&live->waits);
 }
 
 int live_profile__waits(struct live_profile *live, uint32_t tid, uint64_t since_ns, uint64_t now_ns)

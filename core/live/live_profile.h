@@ -22,10 +22,10 @@ struct sink *live_profile__sink(struct live_profile *live); /* borrowed */
 int live_profile__kind(struct live_profile *live, int kind, const char *name, const char *suffix);
 
 /* Limits the profile to a window; must be called before the first sample. The window consists of
- * the present slot and the @slots slots before it. live_profile__turn() begins a slot
+ * the present slot and the @slots slots before it. live_profile__advance() begins a slot
  * (core/live/live_window.h). Returns 0 or -ENOMEM. */
 int live_profile__window(struct live_profile *live, unsigned slots, uint64_t now_ns);
-void live_profile__turn(struct live_profile *live, uint64_t now_ns);
+void live_profile__advance(struct live_profile *live, uint64_t now_ns);
 
 /* Waits that have not ended have no samples yet. They are added in rounds, with a window only.
  * live_profile__look() begins a round and removes the waits of the previous one. Then

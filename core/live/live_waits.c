@@ -28,7 +28,7 @@ void live_waits__done(struct live_waits *waits)
 	list_done(&waits->now);
 }
 
-void live_waits__turn(struct live_waits *waits)
+void live_waits__advance(struct live_waits *waits)
 {
 	list_done(&waits->before);
 	waits->before = waits->now;

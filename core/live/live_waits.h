@@ -19,7 +19,7 @@ void live_waits__init(struct live_waits *waits);
 void live_waits__done(struct live_waits *waits); /* idempotent */
 
 /* Begins a round. */
-void live_waits__turn(struct live_waits *waits);
+void live_waits__advance(struct live_waits *waits);
 
 /* Adds a sample to this round. @tid is its thread. Returns 0 or -ENOMEM. */
 int live_waits__add(struct live_waits *waits, uint32_t tid, const struct sink_sample *sample);

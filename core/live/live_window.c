@@ -60,7 +60,7 @@ static void take_off(struct recorded *recorded, const struct live_window_slot *s
 	}
 }
 
-void live_window__turn(struct live_window *window, struct recorded *recorded, uint64_t now_ns)
+void live_window__advance(struct live_window *window, struct recorded *recorded, uint64_t now_ns)
 {
 	window->newest = (window->newest + 1) % window->n_max;
 	if (window->n == window->n_max) {

@@ -38,7 +38,7 @@ int live_window__init(struct live_window *window, unsigned slots, uint64_t now_n
 void live_window__done(struct live_window *window); /* idempotent */
 
 /* Begins a slot. The oldest slot leaves if the window is full. */
-void live_window__turn(struct live_window *window, struct recorded *recorded, uint64_t now_ns);
+void live_window__advance(struct live_window *window, struct recorded *recorded, uint64_t now_ns);
 
 /* Adds the part of the sample that is in the window to the sums of a stack's row. @interval is set
  * if the sample's value is a time in ns that ends at the sample's time. Returns 0 or -ENOMEM. */

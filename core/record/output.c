@@ -248,10 +248,10 @@ static int forget_codes(const struct session *session)
 }
 
 /* The last one is complete, and the next one begins. */
-static int turn(struct session *session, uint64_t now, struct err *err)
+static int rotate(struct session *session, uint64_t now, struct err *err)
 {
 	struct recording *next = NULL;
-	int ret = recording_dir__turn(session->output.dir, &next, err), renewed;
+	int ret = recording_dir__rotate(session->output.dir, &next, err), renewed;
 
 	if (!next)
 		return ret;
@@ -281,7 +281,7 @@ int session__rotate(struct session *session, uint64_t now, struct err *err)
 	if (!ret)
 		ret = session__write_counters(session, err);
 	if (!ret)
-		ret = turn(session, now, err);
+		ret = rotate(session, now, err);
 	if (!ret)
 		ret = session__write_head(session, err);
 	return ret ? ret : session__commit(session, err);

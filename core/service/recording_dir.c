@@ -251,7 +251,7 @@ int recording_dir__finish(struct recording_dir *dir, struct err *err)
 	return code ? code : recording_dir__keep_bounds(dir, err);
 }
 
-int recording_dir__turn(struct recording_dir *dir, struct recording **ret, struct err *err)
+int recording_dir__rotate(struct recording_dir *dir, struct recording **ret, struct err *err)
 {
 	struct recording_name old_name = dir->writing_name, new_name;
 	char *old = strdup(dir->writing), *new;

@@ -43,7 +43,7 @@ int recording_dir__commit(struct recording_dir *dir, struct err *err);
 /* Creates the next recording, then completes the last one, which gets its final name. On failure
  * *@ret is set if the next one exists, and the caller must use it: the last one may be incomplete.
  */
-int recording_dir__turn(struct recording_dir *dir, struct recording **ret, struct err *err);
+int recording_dir__rotate(struct recording_dir *dir, struct recording **ret, struct err *err);
 
 /* Completes the last recording. Idempotent. */
 int recording_dir__finish(struct recording_dir *dir, struct err *err);

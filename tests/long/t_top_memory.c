@@ -99,7 +99,7 @@ static void run(const char *what, uint64_t seconds, bool always_new)
 	for (uint32_t i = 0; i < 8; i++)
 		ids__thread(ids, process, 42 + i, "worker", &threads[i], &err);
 	for (uint64_t second = 0; second < seconds; second++) {
-		live_profile__turn(live, second * NSEC_PER_SEC);
+		live_profile__advance(live, second * NSEC_PER_SEC);
 		for (uint64_t i = 0; i < HZ; i++)
 			take(ids, threads, second * NSEC_PER_SEC + i, always_new ? ++salt : 0);
 		live_profile__stats(live, &stats);

@@ -104,23 +104,23 @@ static void test_slots(void)
 	is_str(sums(live, "cpu"), "", "nothing at first");
 	take(sink, 1, 1, 10 * S, 1);
 	take(sink, 1, 1, 11 * S - 1, 1);
-	live_profile__turn(live, 11 * S);
+	live_profile__advance(live, 11 * S);
 	take(sink, 1, 2, 11 * S, 3);
 	take(sink, 1, 1, 11 * S - 1, 1);
 	take(sink, 1, 1, 10 * S - 1, 100);
 	is_str(sums(live, "cpu"), "f1 3/3 f2 3/1", "what came before the beginning is left out");
-	live_profile__turn(live, 12 * S);
-	live_profile__turn(live, 13 * S);
+	live_profile__advance(live, 12 * S);
+	live_profile__advance(live, 13 * S);
 	is_str(sums(live, "cpu"), "f1 3/3 f2 3/1", "three whole slots are in the window");
-	live_profile__turn(live, 14 * S);
+	live_profile__advance(live, 14 * S);
 	is_str(sums(live, "cpu"), "f2 3/1", "what is late has left with its own second");
 	take(sink, 1, 1, 11 * S - 1, 1);
 	take(sink, 1, 1, 13 * S, 4);
 	is_str(sums(live, "cpu"), "f1 4/1 f2 3/1", "and what comes too late never is in it");
-	live_profile__turn(live, 15 * S);
+	live_profile__advance(live, 15 * S);
 	is_str(sums(live, "cpu"), "f1 4/1", "one by one");
 	for (int i = 16; i < 20; i++)
-		live_profile__turn(live, i * S);
+		live_profile__advance(live, i * S);
 	is_str(sums(live, "cpu"), "", "nothing at the end");
 	live_profile__free(live);
 }
@@ -132,22 +132,22 @@ static void test_intervals(void)
 
 	add_function(sink, 1);
 	add_function(sink, 2);
-	live_profile__turn(live, 11 * S);
-	live_profile__turn(live, 12 * S);
-	live_profile__turn(live, 13 * S);
+	live_profile__advance(live, 11 * S);
+	live_profile__advance(live, 12 * S);
+	live_profile__advance(live, 13 * S);
 	take(sink, 2, 1, 13 * S + S / 2, 60 * S);
 	is_str(sums(live, "wall"), "f1 3500000000/1", "of a minute what is in the window");
 	is_str(sums(live, "cpu"), "", "and nothing of another event");
-	live_profile__turn(live, 14 * S);
+	live_profile__advance(live, 14 * S);
 	is_str(sums(live, "wall"), "f1 2500000000/1", "a second less, a second later");
 	take(sink, 2, 2, 13 * S + 7, 3);
 	take(sink, 2, 2, 13 * S + 7, 9);
 	take(sink, 2, 2, 13 * S + 7, 0);
 	is_str(sums(live, "wall"), "f1 2500000000/1 f2 12/3", "one that touches two seconds");
-	live_profile__turn(live, 15 * S);
-	live_profile__turn(live, 16 * S);
+	live_profile__advance(live, 15 * S);
+	live_profile__advance(live, 16 * S);
 	is_str(sums(live, "wall"), "f1 500000000/1 f2 10/3", "the part in the second one is left");
-	live_profile__turn(live, 17 * S);
+	live_profile__advance(live, 17 * S);
 	is_str(sums(live, "wall"), "", "nothing at the end");
 	live_profile__free(live);
 }
@@ -179,7 +179,7 @@ static void test_under_way(void)
 	wait_so_far(sink, 1, 9 * S, 11 * S);
 	wait_so_far(sink, 2, 10 * S, 11 * S);
 	is_str(sums(live, "wall"), "f1 1000000000/1 f2 1000000000/1", "of waits, what is in it");
-	live_profile__turn(live, 12 * S);
+	live_profile__advance(live, 12 * S);
 	live_profile__look(live);
 	is_str(sums(live, "wall"), "", "until the next look");
 	is_int(live_profile__waits(live, 43, 9 * S, 13 * S), 1, "one goes on");
@@ -188,7 +188,7 @@ static void test_under_way(void)
 	take(sink, 2, 2, 12 * S, 2 * S);
 	is_str(sums(live, "wall"), "f1 3000000000/1 f2 2000000000/1", "one that has ended, once");
 	for (int i = 13; i < 17; i++)
-		live_profile__turn(live, i * S);
+		live_profile__advance(live, i * S);
 	live_profile__look(live);
 	is_int(live_profile__waits(live, 43, 9 * S, 17 * S), 1, "it still goes on");
 	is_str(sums(live, "wall"), "f1 4000000000/1", "what has left the window is left out");
@@ -217,7 +217,7 @@ static void test_bounds(void)
 
 	add_function(sink, 1);
 	for (uint64_t second = 0; second < SECONDS; second++) {
-		live_profile__turn(live, second * S);
+		live_profile__advance(live, second * S);
 		for (int i = 0; i < EACH; i++) {
 			take(sink, 1, 1, second * S + i, 2);
 			add_function(sink, ++number);
@@ -235,7 +235,7 @@ static void test_bounds(void)
 	is_int(stats.samples, 2 * SECONDS * EACH, "all samples came");
 	is_int(stats.evicted, 0, "none of the window was forgotten");
 	for (uint64_t second = SECONDS; second < SECONDS + 4; second++)
-		live_profile__turn(live, second * S);
+		live_profile__advance(live, second * S);
 	is_str(sums(live, "cpu"), "", "nothing at the end");
 	live_profile__free(live);
 }

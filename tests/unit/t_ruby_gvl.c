@@ -98,7 +98,7 @@ static void test_lock(void)
 static void test_musl(size_t nth)
 {
 	static const struct c_library musl = { .values = 128, .tid = 48 };
-	uint64_t waiter, turn;
+	uint64_t waiter, front;
 
 	reset_with_lock(nth, &musl);
 	if (proc.state == RUBY_STATE_KEY) {
@@ -113,18 +113,18 @@ static void test_musl(size_t nth)
 	set_ready(true);
 	ok(is_lock(waiter + MUSL_WAITER_BARRIER, LOCK_FREE, 0), "%s: musl: for something else",
 	   version);
-	turn = cond + LOCK_COND_BYTES;
+	front = cond + LOCK_COND_BYTES;
 	put(cond + MUSL_COND_HEAD, waiter);
 	ok(is_lock(waiter + MUSL_WAITER_BARRIER, LOCK_FREE, 0), "%s: musl: for an interrupt",
 	   version);
-	put(turn + MUSL_COND_HEAD, waiter);
+	put(front + MUSL_COND_HEAD, waiter);
 	ok(is_lock(waiter + MUSL_WAITER_BARRIER, LOCK_WAITED, RUNNER_TID),
 	   "%s: musl: it waits for its turn", version);
-	put(turn + MUSL_COND_HEAD, NOWHERE);
+	put(front + MUSL_COND_HEAD, NOWHERE);
 	ok(is_lock(waiter + MUSL_WAITER_BARRIER, LOCK_FREE, 0), "%s: musl: by nothing readable",
 	   version);
 	set_ready(false);
-	put(turn + MUSL_COND_HEAD, waiter);
+	put(front + MUSL_COND_HEAD, waiter);
 	ok(is_lock(waiter + MUSL_WAITER_BARRIER, LOCK_FREE, 0), "%s: musl: it sleeps", version);
 }
 
