@@ -11,7 +11,7 @@
 
 #include "bpf/probe_rec.h"
 #include "core/base/util.h"
-#include "core/kernel/kernel_part.h"
+#include "core/kernel/kernel_subset.h"
 #include "core/kernel/trap_sites.h"
 #include "probes/attach.h"
 
@@ -119,7 +119,7 @@ static int load_shadow(struct bench *bench, bool calls, struct err *err)
 		"ring",	      "python_procs", NULL
 	};
 	struct braid_bpf *skel;
-	int ret = kernel_part__open(programs, maps, &bench->shadow[calls], err);
+	int ret = kernel_subset__open(programs, maps, &bench->shadow[calls], err);
 
 	if (ret)
 		return ret;
@@ -134,7 +134,7 @@ static int load_shadow(struct bench *bench, bool calls, struct err *err)
 	    bpf_map__set_max_entries(skel->maps.probe_recs, 2) ||
 	    bpf_map__set_max_entries(skel->maps.probe_hits, 2))
 		return err__set(err, -EINVAL, "cannot size the BPF maps");
-	ret = kernel_part__load(skel, err);
+	ret = kernel_subset__load(skel, err);
 	for (uint32_t site = 0; !ret && site < 2; site++)
 		ret = set_site(skel, site);
 	bench->programs[calls ? PUSH_COUNTED : PUSH] = skel->progs.python_usdt_entry;
@@ -146,10 +146,10 @@ static int load(struct bench *bench, struct err *err)
 {
 	static const char *const programs[] = { "nothing", NULL };
 	static const char *const maps[] = { NULL };
-	int ret = kernel_part__open(programs, maps, &bench->small, err);
+	int ret = kernel_subset__open(programs, maps, &bench->small, err);
 
 	if (!ret)
-		ret = kernel_part__load(bench->small, err);
+		ret = kernel_subset__load(bench->small, err);
 	if (ret)
 		return ret;
 	bench->programs[NOTHING] = bench->small->progs.nothing;

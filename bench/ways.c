@@ -11,11 +11,11 @@
 #include "bench/peer.h"
 #include "core/base/util.h"
 
-#define TARGET_NS      60e6 /* one measurement */
-#define WARM_UP_PART   8    /* 1/8 of a measurement precedes it */
-#define WARM_UPS_MAX   60
-#define WARM_UPS_STALE 12 /* this many runs in a row that were not faster: compilers are done */
-#define FASTER	       0.95
+#define TARGET_NS	60e6 /* one measurement */
+#define WARM_UP_DIVISOR 8    /* 1/8 of a measurement precedes it */
+#define WARM_UPS_MAX	60
+#define WARM_UPS_STALE	12 /* this many runs in a row that were not faster: compilers are done */
+#define FASTER		0.95
 
 static const struct {
 	const char *text;
@@ -206,7 +206,7 @@ static int measure_task(struct ways *ways, enum way way, enum workload_task task
 {
 	struct workload *workload = workload_of(ways, way);
 	struct series *series = &ways->series[way];
-	uint64_t *n = &series->n[task], calls = 0, part = max_of(*n / WARM_UP_PART, 1UL);
+	uint64_t *n = &series->n[task], calls = 0, part = max_of(*n / WARM_UP_DIVISOR, 1UL);
 	double ns = 0;
 	int ret;
 
@@ -215,7 +215,7 @@ static int measure_task(struct ways *ways, enum way way, enum workload_task task
 		series->called += task == WORKLOAD_CALLS ? calls : 0;
 		if (*n)
 			break;
-		if (ns >= TARGET_NS / WARM_UP_PART || part > UINT32_MAX / 16)
+		if (ns >= TARGET_NS / WARM_UP_DIVISOR || part > UINT32_MAX / 16)
 			*n = max_of(part * TARGET_NS / max_of(ns, 1), 1);
 		part *= 2;
 	} while (!ret && !*n);

@@ -221,9 +221,9 @@ static __always_inline __u64 budget__weight(struct event_budget *own, __u64 valu
 
 	if (total >> 47 || total <= value)
 		return total <= value ? 1 : total / value;
-	parts = (total << 16) / value + (own ? own->part : 1 << 15);
+	parts = (total << 16) / value + (own ? own->fraction : 1 << 15);
 	if (own)
-		own->part = parts & 0xffff;
+		own->fraction = parts & 0xffff;
 	return parts >> 16;
 }
 

@@ -249,14 +249,14 @@ static __always_inline int compiled__check(struct unwind_state *u, struct jvm_st
  * to a stub, the return barrier, which fetches more. The frame that mounted the thread lies
  * outside of it: the thread's ContinuationEntry, then rbp and a return address, the only one in
  * it. */
-/* ENTRY_PART is half of the words that a ContinuationEntry and data between may have. All
+/* ENTRY_HALF_WORDS is half of the words that a ContinuationEntry and data between may have. All
  * functions together have 512 bytes of stack. */
-#define ENTRY_PART	 12
+#define ENTRY_HALF_WORDS 12
 #define STUB_FRAME_BYTES 512
 
 __noinline int barrier__rule(struct unwind_state *u, const struct jvm_proc_rec *proc)
 {
-	__u64 words[ENTRY_PART];
+	__u64 words[ENTRY_HALF_WORDS];
 	__u32 i;
 
 	if (!u || !proc || jvm__read(words, sizeof(words), u->sp))
@@ -267,13 +267,13 @@ __noinline int barrier__rule(struct unwind_state *u, const struct jvm_proc_rec *
 		u->note.lasts = 1;
 		return 1;
 	}
-	for (i = 1; i < ENTRY_PART; i++)
+	for (i = 1; i < ENTRY_HALF_WORDS; i++)
 		if (pc__is_jvm(proc, words[i]))
 			goto found;
 	if (jvm__read(words, sizeof(words), u->sp + sizeof(words)))
 		return 0;
-	for (; i < 2 * ENTRY_PART; i++)
-		if (pc__is_jvm(proc, words[i - ENTRY_PART]))
+	for (; i < 2 * ENTRY_HALF_WORDS; i++)
+		if (pc__is_jvm(proc, words[i - ENTRY_HALF_WORDS]))
 			goto found;
 	return 0;
 found:

@@ -29,7 +29,7 @@ struct event_budget {
 	__u64 longest_ns;	  /* the longest period_ns so far */
 	__u64 occurrences;	  /* number of all occurrences */
 	__u64 skipped;		  /* number of those without their own sample */
-	__u64 part;		  /* rest of rounded weights, in 2^-16 occurrences */
+	__u64 fraction;		  /* rest of rounded weights, in 2^-16 occurrences */
 	struct rest_rec rests[2]; /* by the lowest bit of rest_epoch */
 };
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "core/base/util.h"
-#include "core/kernel/kernel_part.h"
+#include "core/kernel/kernel_subset.h"
 
 struct probe_counter {
 	struct braid_bpf *skel;
@@ -18,11 +18,11 @@ static int load(struct probe_counter *counter, size_t n, struct err *err)
 {
 	static const char *const programs[] = { "count_hit", "nothing", NULL };
 	static const char *const maps[] = { "probe_hits", NULL };
-	int ret = kernel_part__open(programs, maps, &counter->skel, err);
+	int ret = kernel_subset__open(programs, maps, &counter->skel, err);
 
 	if (!ret)
 		ret = bpf_map__set_max_entries(counter->skel->maps.probe_hits, n);
-	return ret ? ret : kernel_part__load(counter->skel, err);
+	return ret ? ret : kernel_subset__load(counter->skel, err);
 }
 
 int probe_counter__open(size_t n, struct probe_counter **ret_counter, struct err *err)

@@ -26,7 +26,7 @@
  *
  * A runtime that is not enabled costs no time: its BPF programs are not loaded, and none of its
  * hooks is called, except `unwind_rows` and `pointer_code` with `detect`. Each of its maps has one
- * element (kernel_part__shrink()). */
+ * element (kernel_subset__shrink()). */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -56,11 +56,11 @@ void protobuf__text(struct protobuf *message, int field, const void *text, size_
 	append(message, text, len);
 }
 
-void protobuf__part(struct protobuf *message, int field, struct protobuf *part)
+void protobuf__submessage(struct protobuf *message, int field, struct protobuf *submessage)
 {
-	protobuf__text(message, field, part->data, part->len);
-	message->failed |= part->failed;
-	part->len = 0;
+	protobuf__text(message, field, submessage->data, submessage->len);
+	message->failed |= submessage->failed;
+	submessage->len = 0;
 }
 
 void protobuf__append(struct protobuf *message, const struct protobuf *more)

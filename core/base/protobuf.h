@@ -26,8 +26,9 @@ void protobuf__fixed64(struct protobuf *message, int field, uint64_t value);
 
 void protobuf__text(struct protobuf *message, int field, const void *text, size_t len);
 
-/* Appends @part, a message or a packed list, as a field of @message, and empties @part. */
-void protobuf__part(struct protobuf *message, int field, struct protobuf *part);
+/* Appends @submessage, a message or a packed list, as a field of @message, and empties @submessage.
+ */
+void protobuf__submessage(struct protobuf *message, int field, struct protobuf *submessage);
 
 /* Appends the fields of @more. */
 void protobuf__append(struct protobuf *message, const struct protobuf *more);

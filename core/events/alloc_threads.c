@@ -11,7 +11,7 @@
 
 #include "core/base/util.h"
 #include "core/kernel/cpu_clock.h"
-#include "core/kernel/kernel_part.h"
+#include "core/kernel/kernel_subset.h"
 
 #define TICK_NS	 100000 /* one or two ticks in each window */
 #define CPUS_MAX 8	/* the cost on these holds for all CPUs; switching ticks on takes time */
@@ -125,7 +125,7 @@ int alloc_threads__new(const struct kernel_half *half, struct alloc_threads **re
 		return err__set(err, -ENOMEM, "out of memory");
 	rc = kernel_half__beside(half, programs, &threads->object);
 	rc = rc ? err__set(err, rc, "cannot open the BPF programs: %s", strerror(-rc))
-		: kernel_part__load_object(threads->object, err);
+		: kernel_subset__load_object(threads->object, err);
 	if (rc)
 		err__prefix(err, rc,
 			    "cannot load the BPF program that times the windows of --max-overhead");

@@ -12,7 +12,7 @@
 #include "bpf/alloc.h"
 #include "bpf/braid.skel.h"
 #include "core/base/util.h"
-#include "core/kernel/kernel_part.h"
+#include "core/kernel/kernel_subset.h"
 #include "core/kernel/uprobe_multi.h"
 
 #define UNWINDER   "unwind_stack"
@@ -162,18 +162,18 @@ int chains__plan(struct chains *chains, struct bpf_object *base, const struct ch
 	add_triggers(&names, first, events);
 	add_name(&names, UNWINDER);
 	chains->list[first].trigger = base;
-	kernel_part__select(base, names.list, true);
+	kernel_subset__select(base, names.list, true);
 	return set_type(chains, base, first);
 }
 
 /* Loads another object of the type that shares the maps of the base. */
-static int load_part(struct chains *chains, enum chain_type type, const char *const *programs,
-		     struct bpf_object **ret)
+static int load_subset(struct chains *chains, enum chain_type type, const char *const *programs,
+		       struct bpf_object **ret)
 {
 	const struct chain *chain = &chains->list[type];
-	struct kernel_part_map own[CHAIN_OWN_MAPS_MAX + 1] = { { TYPE_MAP, -1 },
-							       { STAGES_MAP, chain->stages_fd } };
-	const struct kernel_part_map *instead = chains->instead;
+	struct kernel_subset_map own[CHAIN_OWN_MAPS_MAX + 1] = { { TYPE_MAP, -1 },
+								 { STAGES_MAP, chain->stages_fd } };
+	const struct kernel_subset_map *instead = chains->instead;
 	struct bpf_object *object;
 	int rc;
 
@@ -182,7 +182,7 @@ static int load_part(struct chains *chains, enum chain_type type, const char *co
 
 	if (chains->n_parts == ARRAY_SIZE(chains->parts))
 		return -E2BIG;
-	rc = kernel_part__beside(chains->base, programs, own, &object);
+	rc = kernel_subset__beside(chains->base, programs, own, &object);
 	if (rc)
 		return rc;
 	chains->parts[chains->n_parts++] = object;
@@ -206,7 +206,7 @@ int chains__load(struct chains *chains)
 		if (!chain->trigger) {
 			add_triggers(&names, type, &chains->events);
 			add_name(&names, UNWINDER);
-			ret = load_part(chains, type, names.list, &chain->trigger);
+			ret = load_subset(chains, type, names.list, &chain->trigger);
 		}
 		if (ret)
 			break;
@@ -230,7 +230,7 @@ int chains__add(struct chains *chains, const struct chain_stage *stages, size_t 
 	for (type = 0; !ret && type < CHAIN_TYPES_N; type++) {
 		if (!chains->list[type].used)
 			continue;
-		ret = load_part(chains, type, programs, &object);
+		ret = load_subset(chains, type, programs, &object);
 		for (i = 0; !ret && i < n; i++)
 			ret = put_stage(chains->list[type].stages_fd, object, stages[i].program,
 					stages[i].stage);

@@ -62,8 +62,8 @@ struct chains {
 	struct bpf_object *base; /* object with all maps; borrowed */
 	struct chain_events events;
 	struct chain list[CHAIN_TYPES_N];
-	const struct kernel_part_map *instead; /* maps that replace the base's; borrowed */
-	uint32_t slots;			       /* slots on each CPU */
+	const struct kernel_subset_map *instead; /* maps that replace the base's; borrowed */
+	uint32_t slots;				 /* slots on each CPU */
 	uint32_t tableless; /* bit n: the unwinder's hook of walker slot n is loaded */
 	struct bpf_object *parts[CHAIN_PARTS_MAX]; /* owned */
 	size_t n_parts;

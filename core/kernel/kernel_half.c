@@ -13,7 +13,7 @@
 #include "bpf/waiting.h"
 #include "core/base/privilege.h"
 #include "core/base/util.h"
-#include "core/kernel/kernel_part.h"
+#include "core/kernel/kernel_subset.h"
 #include "core/kernel/libbpf_warning.h"
 #include "core/kernel/maps.h"
 #include "core/kernel/uprobe_multi.h"
@@ -30,17 +30,17 @@ static const char *const followers[KERNEL_HALF_FOLLOWERS + 1] = { "shadow_on_for
 /* Opens the object of the probes. Runtimes find their programs in it before it is loaded. */
 static int open_probes(struct kernel_half *half)
 {
-	const struct kernel_part_map none = {};
+	const struct kernel_subset_map none = {};
 	const char *const nothing[] = { "nothing", NULL };
-	int ret = kernel_part__beside(half->skel->obj, nothing, &none, &half->probes);
+	int ret = kernel_subset__beside(half->skel->obj, nothing, &none, &half->probes);
 
 	for (int i = 0; !ret && half->opts.runtimes[i]; i++) {
 		const struct runtime_probes *probes = half->opts.runtimes[i]->probes;
 
 		if (probes && half->opts.enabled & 1U << i)
-			ret = kernel_part__select(half->probes, probes->programs, true);
+			ret = kernel_subset__select(half->probes, probes->programs, true);
 	}
-	return ret ? ret : kernel_part__select(half->probes, followers, true);
+	return ret ? ret : kernel_subset__select(half->probes, followers, true);
 }
 
 /* Returns true if uprobes are attached by uprobe_multi: the kernel must support it. Functions of
@@ -58,7 +58,7 @@ static int load_skeleton(struct kernel_half *half, bool sees_ends)
 	int ret;
 
 	libbpf_warning__begin();
-	half->skel = kernel_part__open_whole();
+	half->skel = kernel_subset__open_whole();
 	if (!half->skel)
 		return -errno;
 	ret = kernel_half__configure(half);
@@ -111,7 +111,7 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 	if (!rc && opts->shadows)
 		rc = open_probes(half);
 	if (rc)
-		kernel_part__explain(rc, err);
+		kernel_subset__explain(rc, err);
 	if (rc)
 		kernel_half__free(half);
 	else
@@ -146,7 +146,7 @@ static int create_maps(struct kernel_half *half, int i)
 	for (size_t k = 0; k < half->n_late; k++) {
 		const struct late_map *late = &half->late[k];
 		LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = bpf_map__map_flags(late->like));
-		struct kernel_part_map *created = &half->created[half->n_created];
+		struct kernel_subset_map *created = &half->created[half->n_created];
 		const char *name = bpf_map__name(late->like);
 
 		if (late->runtime != i || created_fd(half, name) >= 0)
@@ -170,7 +170,7 @@ static int create_probes_maps(struct kernel_half *half)
 	for (int i = 0; !ret && half->opts.runtimes[i]; i++)
 		if (half->opts.runtimes[i]->probes && half->opts.enabled & 1U << i)
 			ret = create_maps(half, i);
-	return ret ? ret : kernel_part__replace_maps(half->probes, half->created);
+	return ret ? ret : kernel_subset__replace_maps(half->probes, half->created);
 }
 
 static int load_probes(struct kernel_half *half)
@@ -195,11 +195,11 @@ static int load_probes(struct kernel_half *half)
 int kernel_half__load_probes(struct kernel_half *half, struct err *err)
 {
 	if (!half->probes)
-		return kernel_part__explain(-ENOTSUP, err);
+		return kernel_subset__explain(-ENOTSUP, err);
 	if (!half->probes_tried)
 		half->probes_code = load_probes(half);
 	half->probes_tried = true;
-	return half->probes_code ? kernel_part__explain(half->probes_code, err) : 0;
+	return half->probes_code ? kernel_subset__explain(half->probes_code, err) : 0;
 }
 
 static int load_runtime(struct kernel_half *half, int i, struct err *err)
@@ -217,7 +217,7 @@ static int load_runtime(struct kernel_half *half, int i, struct err *err)
 		ret = chains__add(&half->chains, stages, walker->tableless ? 2 : 1,
 				  walker->tableless ? 1U << walker->slot : 0);
 	if (ret)
-		return kernel_part__explain(ret, err);
+		return kernel_subset__explain(ret, err);
 	half->loaded |= 1U << i;
 	return 0;
 }
@@ -367,9 +367,9 @@ void kernel_half__return_codes(const struct kernel_half *half, uint32_t first, u
 int kernel_half__beside(const struct kernel_half *half, const char *const *programs,
 			struct bpf_object **ret)
 {
-	const struct kernel_part_map none = {};
+	const struct kernel_subset_map none = {};
 
-	return kernel_part__beside(half->skel->obj, programs, &none, ret);
+	return kernel_subset__beside(half->skel->obj, programs, &none, ret);
 }
 
 struct bpf_object *kernel_half__object(struct kernel_half *half)

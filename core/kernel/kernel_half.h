@@ -139,7 +139,7 @@ void kernel_half__return_codes(const struct kernel_half *half, uint32_t first, u
 			       uint32_t used);
 
 /* Opens programs in an object of their own over this half's maps, without loading it
- * (core/kernel/kernel_part.h). */
+ * (core/kernel/kernel_subset.h). */
 int kernel_half__beside(const struct kernel_half *half, const char *const *programs,
 			struct bpf_object **ret);
 

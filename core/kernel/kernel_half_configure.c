@@ -12,7 +12,7 @@
 #include "bpf/waiting.h"
 #include "core/base/privilege.h"
 #include "core/base/util.h"
-#include "core/kernel/kernel_part.h"
+#include "core/kernel/kernel_subset.h"
 
 #define RING_BYTES	  (16U << 20)
 #define RING_WAKEUP_BYTES (2U << 20)
@@ -40,7 +40,7 @@ static int size_maps(struct kernel_half *half, const char *const *names, bool ne
 		if (!map)
 			err = -ENOENT;
 		else if (!needed)
-			err = kernel_part__shrink(map);
+			err = kernel_subset__shrink(map);
 	}
 	return err;
 }
@@ -59,7 +59,7 @@ static int put_off(struct kernel_half *half, int i, const char *name)
 		return -E2BIG;
 	half->late[half->n_late++] =
 		(struct late_map) { map, i, by_slot ? slots_of(half) : bpf_map__max_entries(map) };
-	return kernel_part__shrink(map);
+	return kernel_subset__shrink(map);
 }
 
 static const char *const *probe_maps_of(const struct kernel_half *half, int i)

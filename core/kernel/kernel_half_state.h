@@ -8,7 +8,7 @@
 #include "bpf/braid.skel.h"
 #include "core/kernel/chain.h"
 #include "core/kernel/kernel_half.h"
-#include "core/kernel/kernel_part.h"
+#include "core/kernel/kernel_subset.h"
 
 /* The private state of the kernel half. kernel_half.c loads and attaches it;
  * kernel_half_configure.c sizes it before. */
@@ -36,7 +36,7 @@ struct kernel_half {
 	int n_slots_cpus; /* CPUs with slots of scratch memory, up to the highest online one */
 	struct late_map late[LATE_MAPS_MAX];
 	size_t n_late;
-	struct kernel_part_map created[LATE_MAPS_MAX + 1]; /* created maps among `late`; owned */
+	struct kernel_subset_map created[LATE_MAPS_MAX + 1]; /* created maps among `late`; owned */
 	size_t n_created;
 	struct chains chains;
 	uint32_t loaded;	   /* bit n: the walker of runtimes[n] is loaded */

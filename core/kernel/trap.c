@@ -8,7 +8,7 @@
 
 #include "core/base/privilege.h"
 #include "core/base/util.h"
-#include "core/kernel/kernel_part.h"
+#include "core/kernel/kernel_subset.h"
 #include "core/kernel/trap_sites.h"
 
 #define HITS   1000
@@ -126,12 +126,12 @@ int trap__measure(uint32_t wanted, struct trap_costs *ret_costs, struct err *err
 {
 	static const char *const programs[] = { "nothing", NULL }, *const maps[] = { NULL };
 	struct braid_bpf *skel = NULL;
-	int ret = kernel_part__open(programs, maps, &skel, err);
+	int ret = kernel_subset__open(programs, maps, &skel, err);
 
 	assert(wanted < 1U << TRAPS_N);
 	memset(ret_costs, 0, sizeof(*ret_costs));
 	if (!ret)
-		ret = kernel_part__load(skel, err);
+		ret = kernel_subset__load(skel, err);
 	if (!ret)
 		ret = measure_all(skel->progs.nothing, wanted, ret_costs, err);
 	braid_bpf__destroy(skel);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
-#include "core/kernel/kernel_part.h"
+#include "core/kernel/kernel_subset.h"
 
 #define MAP	  "waiting"
 #define READ_SIZE (512U << 10)
@@ -92,7 +92,7 @@ static int open_lister(const struct kernel_half *half, const char *program,
 		failed(code, err);
 		goto out;
 	}
-	code = kernel_part__load_object(lister->object, err);
+	code = kernel_subset__load_object(lister->object, err);
 	if (code) {
 		err__prefix(err, code, PURPOSE);
 		goto out;

@@ -121,10 +121,10 @@ static void put_sample(struct otlp *otlp, const struct sample *sample, struct pr
 		if (sample->attributes[i])
 			protobuf__varint(&otlp->list, sample->attributes[i]);
 	if (otlp->list.len)
-		protobuf__part(&otlp->part, SAMPLE_ATTRIBUTES, &otlp->list);
+		protobuf__submessage(&otlp->part, SAMPLE_ATTRIBUTES, &otlp->list);
 	protobuf__varint(&otlp->list, sample->value);
-	protobuf__part(&otlp->part, SAMPLE_VALUES, &otlp->list);
-	protobuf__part(profile, PROFILE_SAMPLE, &otlp->part);
+	protobuf__submessage(&otlp->part, SAMPLE_VALUES, &otlp->list);
+	protobuf__submessage(profile, PROFILE_SAMPLE, &otlp->part);
 }
 
 static int put_value_type(struct otlp *otlp, int field, const struct pprof_value *value,
@@ -139,7 +139,7 @@ static int put_value_type(struct otlp *otlp, int field, const struct pprof_value
 		return code;
 	protobuf__number(&otlp->part, VALUE_TYPE_TYPE, type);
 	protobuf__number(&otlp->part, VALUE_TYPE_UNIT, unit);
-	protobuf__part(profile, field, &otlp->part);
+	protobuf__submessage(profile, field, &otlp->part);
 	return 0;
 }
 
@@ -184,7 +184,7 @@ static int put_profile(struct writing *writing, struct out_tracks *tracks, size_
 	}
 	if (origin)
 		put_id(writing, origin, &profile);
-	protobuf__part(&resource->profiles, SCOPE_PROFILES_PROFILES, &profile);
+	protobuf__submessage(&resource->profiles, SCOPE_PROFILES_PROFILES, &profile);
 out:
 	protobuf__done(&profile);
 	free(samples);
@@ -265,7 +265,7 @@ static void put_attribute(struct protobuf *resource, const char *key, const char
 
 	protobuf__text(&attribute, KEY_VALUE_KEY, key, strlen(key));
 	otlp__value(&attribute, KEY_VALUE_VALUE, text, number);
-	protobuf__part(resource, RESOURCE_ATTRIBUTES, &attribute);
+	protobuf__submessage(resource, RESOURCE_ATTRIBUTES, &attribute);
 	protobuf__done(&attribute);
 }
 
@@ -309,11 +309,11 @@ static int put_resource(const struct writing *writing, struct resource *resource
 	if (resource->pid)
 		put_attribute(&of, "process.pid", NULL, resource->pid);
 	protobuf__text(&scope, SCOPE_NAME, "braid", strlen("braid"));
-	protobuf__part(&profiles, SCOPE_PROFILES_SCOPE, &scope);
+	protobuf__submessage(&profiles, SCOPE_PROFILES_SCOPE, &scope);
 	protobuf__append(&profiles, &resource->profiles);
-	protobuf__part(&whole, RESOURCE_PROFILES_RESOURCE, &of);
-	protobuf__part(&whole, RESOURCE_PROFILES_SCOPE_PROFILES, &profiles);
-	protobuf__part(request, REQUEST_RESOURCE_PROFILES, &whole);
+	protobuf__submessage(&whole, RESOURCE_PROFILES_RESOURCE, &of);
+	protobuf__submessage(&whole, RESOURCE_PROFILES_SCOPE_PROFILES, &profiles);
+	protobuf__submessage(request, REQUEST_RESOURCE_PROFILES, &whole);
 	protobuf__done(&of);
 	protobuf__done(&scope);
 	protobuf__done(&profiles);

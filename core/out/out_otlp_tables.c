@@ -74,7 +74,7 @@ void otlp__value(struct protobuf *message, int field, const char *text, uint64_t
 		protobuf__text(&value, ANY_STRING, text, strlen(text));
 	else
 		protobuf__number(&value, ANY_INT, number);
-	protobuf__part(message, field, &value);
+	protobuf__submessage(message, field, &value);
 	protobuf__done(&value);
 }
 
@@ -98,7 +98,7 @@ int otlp__attribute(struct otlp *otlp, const char *key, const char *text, uint64
 		code = otlp__string(otlp, key, &name);
 		protobuf__number(&otlp->part, ATTRIBUTE_KEY, name);
 		otlp__value(&otlp->part, ATTRIBUTE_VALUE, copy, number);
-		protobuf__part(&otlp->attributes.entries, DICTIONARY_ATTRIBUTE, &otlp->part);
+		protobuf__submessage(&otlp->attributes.entries, DICTIONARY_ATTRIBUTE, &otlp->part);
 	}
 	free(of);
 	free(copy);
@@ -125,7 +125,7 @@ static int add_function(struct otlp *otlp, const struct profile *profile,
 		return code;
 	protobuf__number(&otlp->part, FUNCTION_NAME, name);
 	protobuf__number(&otlp->part, FUNCTION_FILENAME, file);
-	protobuf__part(&otlp->functions.entries, DICTIONARY_FUNCTION, &otlp->part);
+	protobuf__submessage(&otlp->functions.entries, DICTIONARY_FUNCTION, &otlp->part);
 	return 0;
 }
 
@@ -144,7 +144,7 @@ static int add_mapping(struct otlp *otlp, const char *library, uint32_t *ret)
 	if (code || !new)
 		return code;
 	protobuf__number(&otlp->part, MAPPING_FILENAME, name);
-	protobuf__part(&otlp->mappings.entries, DICTIONARY_MAPPING, &otlp->part);
+	protobuf__submessage(&otlp->mappings.entries, DICTIONARY_MAPPING, &otlp->part);
 	return 0;
 }
 
@@ -172,9 +172,9 @@ static int add_location(struct otlp *otlp, const struct profile *profile, uint32
 	protobuf__number(&otlp->inner, LINE_LINE, frame->line);
 	protobuf__varint(&otlp->list, type);
 	protobuf__number(&otlp->part, LOCATION_MAPPING, mapping);
-	protobuf__part(&otlp->part, LOCATION_LINES, &otlp->inner);
-	protobuf__part(&otlp->part, LOCATION_ATTRIBUTES, &otlp->list);
-	protobuf__part(&otlp->locations.entries, DICTIONARY_LOCATION, &otlp->part);
+	protobuf__submessage(&otlp->part, LOCATION_LINES, &otlp->inner);
+	protobuf__submessage(&otlp->part, LOCATION_ATTRIBUTES, &otlp->list);
+	protobuf__submessage(&otlp->locations.entries, DICTIONARY_LOCATION, &otlp->part);
 	return 0;
 }
 
@@ -211,8 +211,8 @@ int otlp__stack(struct otlp *otlp, const struct profile *profile, const uint32_t
 		return code;
 	while (n-- > 0)
 		protobuf__varint(&otlp->list, locations[n]);
-	protobuf__part(&otlp->part, STACK_LOCATIONS, &otlp->list);
-	protobuf__part(&otlp->stacks.entries, DICTIONARY_STACK, &otlp->part);
+	protobuf__submessage(&otlp->part, STACK_LOCATIONS, &otlp->list);
+	protobuf__submessage(&otlp->stacks.entries, DICTIONARY_STACK, &otlp->part);
 	return 0;
 }
 
@@ -240,11 +240,11 @@ void otlp__dictionary(struct otlp *otlp, int field, struct protobuf *message)
 			protobuf__text(&empty, LINK_TRACE_ID, zeros, 16);
 			protobuf__text(&empty, LINK_SPAN_ID, zeros, 8);
 		}
-		protobuf__part(&dictionary, i, &empty);
+		protobuf__submessage(&dictionary, i, &empty);
 		if (tables[i])
 			protobuf__append(&dictionary, &tables[i]->entries);
 	}
-	protobuf__part(message, field, &dictionary);
+	protobuf__submessage(message, field, &dictionary);
 	protobuf__done(&dictionary);
 	protobuf__done(&empty);
 }

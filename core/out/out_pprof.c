@@ -56,7 +56,7 @@ static int put_value_type(struct pprof *pprof, struct protobuf *to, int field, c
 		return -ENOMEM;
 	protobuf__number(&pprof->part, VALUE_TYPE_TYPE, type_id);
 	protobuf__number(&pprof->part, VALUE_TYPE_UNIT, unit_id);
-	protobuf__part(to, field, &pprof->part);
+	protobuf__submessage(to, field, &pprof->part);
 	return 0;
 }
 
@@ -112,7 +112,7 @@ static void put_stack(struct pprof *pprof, uint32_t number)
 			number = nodes[number].parent;
 		number = nodes[number].parent;
 	} while (number);
-	protobuf__part(&pprof->part, SAMPLE_LOCATION_ID, &pprof->list);
+	protobuf__submessage(&pprof->part, SAMPLE_LOCATION_ID, &pprof->list);
 }
 
 static int put_label(struct pprof *pprof, const char *name, const char *text)
@@ -125,7 +125,7 @@ static int put_label(struct pprof *pprof, const char *name, const char *text)
 		return -ENOMEM;
 	protobuf__number(&pprof->list, LABEL_KEY, key);
 	protobuf__number(&pprof->list, LABEL_STR, str);
-	protobuf__part(&pprof->part, SAMPLE_LABEL, &pprof->list);
+	protobuf__submessage(&pprof->part, SAMPLE_LABEL, &pprof->list);
 	return 0;
 }
 
@@ -139,7 +139,7 @@ static int put_number_label(struct pprof *pprof, const char *name, uint64_t numb
 		return -ENOMEM;
 	protobuf__number(&pprof->list, LABEL_KEY, key);
 	protobuf__number(&pprof->list, LABEL_NUM, number);
-	protobuf__part(&pprof->part, SAMPLE_LABEL, &pprof->list);
+	protobuf__submessage(&pprof->part, SAMPLE_LABEL, &pprof->list);
 	return 0;
 }
 
@@ -178,11 +178,11 @@ static int put_part(struct pprof *pprof, uint32_t number, const struct profile_n
 						       ? 0
 						       : pprof_values__get(&pprof->values[i], &node,
 									   pprof->period_ns));
-	protobuf__part(&pprof->part, SAMPLE_VALUE, &pprof->list);
+	protobuf__submessage(&pprof->part, SAMPLE_VALUE, &pprof->list);
 	if (put_label(pprof, "state", pprof_part__name(part)) ||
 	    (thread && put_thread(pprof, thread)))
 		return -ENOMEM;
-	protobuf__part(&pprof->message, PROFILE_SAMPLE, &pprof->part);
+	protobuf__submessage(&pprof->message, PROFILE_SAMPLE, &pprof->part);
 	return flush_message(pprof);
 }
 
@@ -227,7 +227,7 @@ static void put_mapping(struct pprof *pprof)
 	protobuf__number(&pprof->part, MAPPING_ID, THE_MAPPING);
 	for (field = MAPPING_HAS_FUNCTIONS; field <= MAPPING_HAS_INLINE_FRAMES; field++)
 		protobuf__number(&pprof->part, field, true);
-	protobuf__part(&pprof->message, PROFILE_MAPPING, &pprof->part);
+	protobuf__submessage(&pprof->message, PROFILE_MAPPING, &pprof->part);
 }
 
 static int put_location(struct pprof *pprof, const struct location *location)
@@ -239,11 +239,11 @@ static int put_location(struct pprof *pprof, const struct location *location)
 	for (;; location = &pprof->locations[location->outer - 1]) {
 		protobuf__number(&pprof->list, LINE_FUNCTION_ID, location->function);
 		protobuf__number(&pprof->list, LINE_LINE, location->line);
-		protobuf__part(&pprof->part, LOCATION_LINE, &pprof->list);
+		protobuf__submessage(&pprof->part, LOCATION_LINE, &pprof->list);
 		if (!location->outer)
 			break;
 	}
-	protobuf__part(&pprof->message, PROFILE_LOCATION, &pprof->part);
+	protobuf__submessage(&pprof->message, PROFILE_LOCATION, &pprof->part);
 	return flush_message(pprof);
 }
 
@@ -254,7 +254,7 @@ static int put_function(struct pprof *pprof, size_t place)
 	protobuf__number(&pprof->part, FUNCTION_ID, place + 1);
 	protobuf__number(&pprof->part, FUNCTION_NAME, function->name);
 	protobuf__number(&pprof->part, FUNCTION_FILENAME, function->file);
-	protobuf__part(&pprof->message, PROFILE_FUNCTION, &pprof->part);
+	protobuf__submessage(&pprof->message, PROFILE_FUNCTION, &pprof->part);
 	return flush_message(pprof);
 }
 
@@ -319,7 +319,7 @@ static int put_tail(struct pprof *pprof, const struct profile *const *profiles, 
 		free(text);
 	}
 	if (pprof->list.len)
-		protobuf__part(&pprof->tail, PROFILE_COMMENT, &pprof->list);
+		protobuf__submessage(&pprof->tail, PROFILE_COMMENT, &pprof->list);
 	/* Otherwise the default is the last type. */
 	if (!err && n > 1)
 		err = pprof__string(pprof, values[last].type, "", &main_type);

@@ -78,7 +78,7 @@ static int put_label(struct protobuf *series, const char *name, const char *valu
 	protobuf__text(&label, LABEL_NAME, name, strlen(name));
 	protobuf__text(&label, LABEL_VALUE, text, strlen(text));
 	if (*text)
-		protobuf__part(series, SERIES_LABELS, &label);
+		protobuf__submessage(series, SERIES_LABELS, &label);
 	protobuf__done(&label);
 	free(text);
 	return 0;
@@ -111,7 +111,7 @@ static int put_sample(struct protobuf *series, const struct output_origin *origi
 		 ((uint32_t)id[12] << 24 | id[13] << 16 | id[14] << 8 | id[15]) ^ number);
 	protobuf__text(&sample, RAW_SAMPLE_PROFILE, bytes->data, bytes->len);
 	protobuf__text(&sample, RAW_SAMPLE_ID, text, strlen(text));
-	protobuf__part(series, SERIES_SAMPLES, &sample);
+	protobuf__submessage(series, SERIES_SAMPLES, &sample);
 	protobuf__done(&sample);
 	return 0;
 }
@@ -139,7 +139,7 @@ static int put_series(struct protobuf *message, struct profile *profile, const s
 		code = batch_profiles__write(&one, output__pprof, origin, &bytes);
 	if (!code)
 		code = put_sample(&series, origin, number, &bytes);
-	protobuf__part(message, PUSH_REQUEST_SERIES, &series);
+	protobuf__submessage(message, PUSH_REQUEST_SERIES, &series);
 	protobuf__done(&series);
 	free(bytes.data);
 	return code;

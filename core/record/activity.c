@@ -28,7 +28,7 @@ void activity__begin(struct tracker *tracker)
 
 /* Time since the recording's end, as a part of its length, up to which CPU times are valid. CPU
  * time that processes use after the end is included. */
-#define LATE_PART 20
+#define LATE_DIVISOR 20
 
 /* Was the process forked at that time (CLOCK_MONOTONIC) or later? Its own clock is CLOCK_BOOTTIME,
  * in ticks. */
@@ -53,7 +53,7 @@ static double cpu_s(const struct tracker *tracker, uint64_t start_ns, uint64_t e
 		if (!process__is_gone(process))
 			sum_s += max_of(procfs__cpu_s(process->pid) - process->cpu_before_s, 0.0);
 	}
-	return now_ns() - end_ns > (end_ns - start_ns) / LATE_PART ? -1 : sum_s;
+	return now_ns() - end_ns > (end_ns - start_ns) / LATE_DIVISOR ? -1 : sum_s;
 }
 
 /* /proc/PID/task/TID/syscall: its number, "running", or -1 where a thread waits elsewhere. */

@@ -141,7 +141,7 @@ static void raw_counters(const struct session *session, uint64_t ret_counters[CO
 }
 
 /* Returns the counters of the current recording, from the cumulative counters @raw. */
-static void part_counters(const struct session *session, const uint64_t raw[COUNTERS_N],
+static void file_counters(const struct session *session, const uint64_t raw[COUNTERS_N],
 			  uint64_t ret_counters[COUNTERS_N])
 {
 	const struct capture_stats *stats = capture__stats(session->capture);
@@ -167,7 +167,7 @@ void session__counters(const struct session *session, uint64_t ret_counters[COUN
 	uint64_t raw[COUNTERS_N];
 
 	raw_counters(session, raw);
-	part_counters(session, raw, ret_counters);
+	file_counters(session, raw, ret_counters);
 }
 
 /* Adds the numbers of one to the other: all that there are. */
@@ -204,12 +204,12 @@ static void add_counters(uint64_t to[COUNTERS_N], const uint64_t from[COUNTERS_N
 		to[i] += from[i];
 }
 
-void session__end_part(struct session *session)
+void session__end_file(struct session *session)
 {
 	struct session_publishing *publishing = &session->publishing;
 	uint64_t counters[COUNTERS_N];
 
-	part_counters(session, publishing->written, counters);
+	file_counters(session, publishing->written, counters);
 	memcpy(publishing->before, publishing->written, sizeof(publishing->before));
 	publishing->unread += publishing->unread_written;
 	add_counters(publishing->finished_counters, counters);
@@ -286,7 +286,7 @@ int session__write_counters(struct session *session, struct err *err)
 	session->publishing.unread_written = unread;
 	capture__compiled_stats(session->capture, &compiled);
 	raw_counters(session, session->publishing.written);
-	part_counters(session, session->publishing.written, counters);
+	file_counters(session, session->publishing.written, counters);
 	for (i = COUNT_FIRST_LOSS; !ret && i < COUNTERS_N; i++)
 		ret = recording__counter(session->output.recording, counter__text(i), counters[i],
 					 err);

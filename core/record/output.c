@@ -54,7 +54,7 @@ void session__discard_recording(struct session *session)
 	session->output.recording = NULL;
 }
 
-void session__begin_part(struct session *session, uint64_t now)
+void session__begin_file(struct session *session, uint64_t now)
 {
 	struct timespec real;
 	uint64_t monotonic_ns;
@@ -255,9 +255,9 @@ static int rotate(struct session *session, uint64_t now, struct err *err)
 
 	if (!next)
 		return ret;
-	session__end_part(session);
+	session__end_file(session);
 	session->output.in_file = (struct capture_stats) {};
-	session__begin_part(session, now);
+	session__begin_file(session, now);
 	session->output.recording = next;
 	renewed = capture__renew(session->capture, recording__sink(next), ret ? NULL : err);
 	/* Else capture may still refer to images. */

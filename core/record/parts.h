@@ -297,7 +297,7 @@ void session__counters(const struct session *session, uint64_t ret_counters[COUN
 
 /* Ends the recording's figures with the counters that were last written, and adds them to the sums
  * of finished recordings. The next recording counts from there. */
-void session__end_part(struct session *session);
+void session__end_file(struct session *session);
 
 /* Writes the kinds of frames, and the facts that exist at a recording's start. */
 int session__write_head(struct session *session, struct err *err);
@@ -310,7 +310,7 @@ int session__close_recording(struct session *session, struct err *err);
 void session__discard_recording(struct session *session);
 
 /* From here on the recording's time counts. */
-void session__begin_part(struct session *session, uint64_t now);
+void session__begin_file(struct session *session, uint64_t now);
 
 /* At a tick: goes on with the next recording if it is time. */
 int session__rotate(struct session *session, uint64_t now, struct err *err);

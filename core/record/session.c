@@ -291,12 +291,12 @@ static void close_loop(struct session *session)
 	free(session->loop.polled);
 }
 
-struct part {
+struct stage {
 	int (*open)(struct session *session, struct err *err);
 	void (*close)(struct session *session); /* also if it was never opened */
 };
 
-static const struct part parts[] = {
+static const struct stage stages[] = {
 	{ check_namespaces, NULL },
 	{ open_signals, close_signals },
 	{ open_scope, close_scope },
@@ -340,7 +340,7 @@ int session__begin(struct session *session, struct err *err)
 	session->start_ns = kernel_half__sampled_until(session->half, now_ns());
 	if (!session->opts.command) /* a command's exec belongs to the recording, and is over */
 		kernel_half__sample_from(session->half, session->start_ns);
-	session__begin_part(session, session->start_ns);
+	session__begin_file(session, session->start_ns);
 	if (session->opts.duration_s > 0) {
 		kernel_half__sample_until(session->half,
 					  session->start_ns + session->opts.duration_s * 1e9);
@@ -368,8 +368,8 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 	session->opts = *opts;
 	session->command.child = CHILD_NONE;
 	print_command(opts->command, session->targets.text);
-	for (size_t i = 0; !ret && i < ARRAY_SIZE(parts); i++)
-		ret = parts[i].open(session, err);
+	for (size_t i = 0; !ret && i < ARRAY_SIZE(stages); i++)
+		ret = stages[i].open(session, err);
 	if (ret) {
 		child__kill(&session->command.child);
 		session__discard_recording(session);
@@ -513,8 +513,8 @@ void session__free(struct session *session)
 {
 	if (!session)
 		return;
-	for (size_t i = ARRAY_SIZE(parts); i--;)
-		if (parts[i].close)
-			parts[i].close(session);
+	for (size_t i = ARRAY_SIZE(stages); i--;)
+		if (stages[i].close)
+			stages[i].close(session);
 	free(session);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/target/liveness.h"
 
-#define ENTRIES_TENTHS 9  /* entries per 10 returns, at least */
-#define RETURNS_PART   16 /* one return per this number of entries, at least */
+#define ENTRIES_TENTHS	9  /* entries per 10 returns, at least */
+#define RETURNS_DIVISOR 16 /* one return per this number of entries, at least */
 
 enum liveness liveness__of(uint64_t entries, uint64_t returns)
 {
@@ -10,5 +10,5 @@ enum liveness liveness__of(uint64_t entries, uint64_t returns)
 		return LIVENESS_UNKNOWN;
 	if (entries < returns / 10 * ENTRIES_TENTHS + returns % 10 * ENTRIES_TENTHS / 10)
 		return LIVENESS_NO_ENTRIES;
-	return returns < entries / RETURNS_PART ? LIVENESS_NO_RETURNS : LIVENESS_LIVES;
+	return returns < entries / RETURNS_DIVISOR ? LIVENESS_NO_RETURNS : LIVENESS_LIVES;
 }

@@ -18,7 +18,7 @@
 #define FIELD_READS 2000    /* at most, to find a field */
 #define SCOPES_MAX  64	    /* limit for one thread */
 #define TABLE_MAX   (1U << 24)
-#define TABLE_PART  512 /* references read at once */
+#define TABLE_BATCH 512 /* references read at once */
 #define CLASSES_MAX 32	/* limit for classes of containers */
 #define SUPERS_MAX  4
 
@@ -218,14 +218,14 @@ static void each_of_bin(struct listing *listing, uint64_t node, key_fn on_key, b
 static void each_of_table(struct listing *listing, uint64_t table, key_fn on_key, bool moved)
 {
 	const struct jvm_objects *objects = listing->containers->objects;
-	uint64_t nodes[TABLE_PART], at = table + objects->array_refs;
+	uint64_t nodes[TABLE_BATCH], at = table + objects->array_refs;
 	uint32_t n, part;
 
 	if (!table || jvm_vm__read(objects->vm, table + objects->array_length, &n, sizeof(n)) ||
 	    n > TABLE_MAX)
 		return;
 	for (; n && spend(listing, 1); n -= part) {
-		part = min_of(n, TABLE_PART);
+		part = min_of(n, TABLE_BATCH);
 		if (jvm_objects__refs(objects, at, nodes, part))
 			return;
 		for (uint32_t i = 0; i < part; i++)

@@ -18,7 +18,7 @@
 #define NAME_BLOCKS_MAX	 256	      /* limit for one heap; searched for an nmethod */
 #define BLOB_LIMIT	 (JVM_SMALL_BLOB_BYTES - 8)
 #define NMETHOD_LIMIT	 (JVM_BLOB_BYTES - 8)
-#define TEXT_PART	 64 /* divides a page */
+#define TEXT_BLOCK_BYTES 64 /* divides a page */
 #define OWNER_IS_ID	 24 /* the first JDK in which a monitor's owner is not an address */
 #define HOTSPOT_OF_JDK_8 25 /* the major version that its HotSpot gives itself */
 
@@ -115,7 +115,8 @@ void jvm_vm__text(const struct jvm_vm *vm, uint64_t address, char *buf, size_t s
 
 	while (done < size - 1 && address) {
 		/* The next page may be unreadable. */
-		part = min_of(size - 1 - done, TEXT_PART - (address + done) % TEXT_PART);
+		part = min_of(size - 1 - done,
+			      TEXT_BLOCK_BYTES - (address + done) % TEXT_BLOCK_BYTES);
 		if (jvm_vm__read(vm, address + done, buf + done, part)) {
 			done = 0;
 			break;

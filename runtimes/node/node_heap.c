@@ -9,11 +9,11 @@
 #include "core/target/procfs.h"
 #include "runtimes/common/code_text.h"
 
-#define TEXT_CHARS_MAX 400	 /* characters of a name */
-#define PART_BYTES     65536	 /* bytes of a string that one read covers */
-#define STRINGS_MAX    65536	 /* parts of one string */
-#define NESTED_MAX     64	 /* strings whose second half is still to be read */
-#define NAME_CHARS_MAX (1 << 20) /* a longer name is not read at all */
+#define TEXT_CHARS_MAX	   400	     /* characters of a name */
+#define STRING_BLOCK_BYTES 65536     /* bytes of a string that one read covers */
+#define STRINGS_MAX	   65536     /* parts of one string */
+#define NESTED_MAX	   64	     /* strings whose second half is still to be read */
+#define NAME_CHARS_MAX	   (1 << 20) /* a longer name is not read at all */
 
 static bool is_object(uint64_t word)
 {
@@ -93,7 +93,7 @@ static int length_of(const struct node_heap *heap, uint64_t string, uint32_t *re
 static int give_chars(struct reading *reading, uint64_t address, const struct part *part,
 		      unsigned int width)
 {
-	static char buf[PART_BYTES];
+	static char buf[STRING_BLOCK_BYTES];
 	uint64_t at = address + (uint64_t)part->from * width, left = (uint64_t)part->n * width;
 	int rc = 0;
 

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "core/kernel/kernel_part.h"
+#include "core/kernel/kernel_subset.h"
 #include "tests/tap.h"
 
 static char others[400], shown[4000];
@@ -29,7 +29,7 @@ static void *measure(void *arg)
 	struct braid_bpf *skel = NULL;
 
 	(void)arg;
-	ok(!kernel_part__open(none, none, &skel, NULL), "a part is opened meanwhile");
+	ok(!kernel_subset__open(none, none, &skel, NULL), "a part is opened meanwhile");
 	braid_bpf__destroy(skel);
 	complain("others");
 	snprintf(others, sizeof(others), "%s", libbpf_warning__first());

@@ -6,7 +6,7 @@
 
 #include "core/base/util.h"
 #include "core/kernel/kernel_half_state.h"
-#include "core/kernel/kernel_part.h"
+#include "core/kernel/kernel_subset.h"
 #include "runtimes/registry.h"
 #include "tests/tap.h"
 
@@ -34,7 +34,7 @@ static uint64_t bytes_of(const struct session *session, int online, uint32_t met
 		half.opts.events.of_type[CHAIN_TRACEPOINT] = 1U << 2;
 		half.opts.events.of_type[CHAIN_UPROBE] = 1U << 3;
 	}
-	half.skel = kernel_part__open_whole();
+	half.skel = kernel_subset__open_whole();
 	if (ok(half.skel && !kernel_half__configure(&half), "%s, %d CPUs online: maps are sized",
 	       session->name, online))
 		ret = kernel_half__map_bytes(&half, met);

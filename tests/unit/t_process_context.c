@@ -23,7 +23,7 @@ static void put_value(struct protobuf *pair, const char *text)
 	struct protobuf value = {};
 
 	protobuf__text(&value, 1, text, strlen(text));
-	protobuf__part(pair, 2, &value);
+	protobuf__submessage(pair, 2, &value);
 }
 
 static void put_pair(struct protobuf *to, int field, const char *key, const char *text)
@@ -32,7 +32,7 @@ static void put_pair(struct protobuf *to, int field, const char *key, const char
 
 	protobuf__text(&pair, 1, key, strlen(key));
 	put_value(&pair, text);
-	protobuf__part(to, field, &pair);
+	protobuf__submessage(to, field, &pair);
 }
 
 static void put_names(struct protobuf *to, size_t n)
@@ -44,12 +44,12 @@ static void put_names(struct protobuf *to, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "key%zu", i);
 		protobuf__text(&text, 1, name, strlen(name));
-		protobuf__part(&array, 1, &text);
+		protobuf__submessage(&array, 1, &text);
 	}
 	protobuf__text(&pair, 1, key, strlen(key));
-	protobuf__part(&value, 5, &array);
-	protobuf__part(&pair, 2, &value);
-	protobuf__part(to, 2, &pair);
+	protobuf__submessage(&value, 5, &array);
+	protobuf__submessage(&pair, 2, &value);
+	protobuf__submessage(to, 2, &pair);
 }
 
 static struct protobuf payload_of(size_t n_names)
@@ -59,9 +59,9 @@ static struct protobuf payload_of(size_t n_names)
 	put_pair(&resource, 1, "service.name", "shop\n");
 	protobuf__text(&pair, 1, "port", 4);
 	protobuf__number(&value, 3, 8080);
-	protobuf__part(&pair, 2, &value);
-	protobuf__part(&resource, 1, &pair);
-	protobuf__part(&payload, 1, &resource);
+	protobuf__submessage(&pair, 2, &value);
+	protobuf__submessage(&resource, 1, &pair);
+	protobuf__submessage(&payload, 1, &resource);
 	put_pair(&payload, 2, "threadlocal.schema_version", "tlsdesc_v1_dev");
 	put_names(&payload, n_names);
 	return payload;

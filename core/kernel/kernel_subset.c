@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/kernel/kernel_part.h"
+#include "core/kernel/kernel_subset.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,14 +12,14 @@
  * kernel's version does not have, which requires CAP_SYS_ADMIN. */
 #define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
 
-struct braid_bpf *kernel_part__open_whole(void)
+struct braid_bpf *kernel_subset__open_whole(void)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = KERNEL_TYPES);
 
 	return braid_bpf__open_opts(&opts);
 }
 
-int kernel_part__shrink(struct bpf_map *map)
+int kernel_subset__shrink(struct bpf_map *map)
 {
 	if (bpf_map__is_internal(map) || bpf_map__type(map) == BPF_MAP_TYPE_TASK_STORAGE)
 		return 0;
@@ -35,8 +35,8 @@ static bool has(const char *const *names, const char *name)
 	return *names;
 }
 
-int kernel_part__open(const char *const *programs, const char *const *maps, struct braid_bpf **ret,
-		      struct err *err)
+int kernel_subset__open(const char *const *programs, const char *const *maps,
+			struct braid_bpf **ret, struct err *err)
 {
 	struct bpf_program *program;
 	struct braid_bpf *skel;
@@ -44,14 +44,14 @@ int kernel_part__open(const char *const *programs, const char *const *maps, stru
 	int code = 0;
 
 	libbpf_warning__keep();
-	skel = kernel_part__open_whole();
+	skel = kernel_subset__open_whole();
 	if (!skel)
 		return err__set(err, -errno, "cannot open the BPF programs: %s", strerror(errno));
 	bpf_object__for_each_program (program, skel->obj)
 		bpf_program__set_autoload(program, has(programs, bpf_program__name(program)));
 	bpf_object__for_each_map (map, skel->obj)
 		if (!code && !has(maps, bpf_map__name(map)))
-			code = kernel_part__shrink(map);
+			code = kernel_subset__shrink(map);
 	if (code) {
 		braid_bpf__destroy(skel);
 		return err__set(err, code, "cannot size the BPF maps: %s", strerror(-code));
@@ -60,7 +60,7 @@ int kernel_part__open(const char *const *programs, const char *const *maps, stru
 	return 0;
 }
 
-int kernel_part__explain(int code, struct err *err)
+int kernel_subset__explain(int code, struct err *err)
 {
 	uint32_t privileges = 1U << PRIVILEGE_LOAD | 1U << PRIVILEGE_EVENTS;
 	const char *first = libbpf_warning__first();
@@ -85,25 +85,25 @@ int kernel_part__explain(int code, struct err *err)
 			strerror(-code), first);
 }
 
-int kernel_part__load(struct braid_bpf *skel, struct err *err)
+int kernel_subset__load(struct braid_bpf *skel, struct err *err)
 {
 	int ret;
 
 	libbpf_warning__begin();
 	ret = braid_bpf__load(skel);
-	return ret ? kernel_part__explain(ret, err) : 0;
+	return ret ? kernel_subset__explain(ret, err) : 0;
 }
 
-int kernel_part__load_object(struct bpf_object *object, struct err *err)
+int kernel_subset__load_object(struct bpf_object *object, struct err *err)
 {
 	int ret;
 
 	libbpf_warning__begin();
 	ret = bpf_object__load(object);
-	return ret ? kernel_part__explain(ret, err) : 0;
+	return ret ? kernel_subset__explain(ret, err) : 0;
 }
 
-int kernel_part__select(struct bpf_object *object, const char *const *programs, bool loaded)
+int kernel_subset__select(struct bpf_object *object, const char *const *programs, bool loaded)
 {
 	struct bpf_program *program;
 	int ret = 0;
@@ -115,7 +115,8 @@ int kernel_part__select(struct bpf_object *object, const char *const *programs, 
 	return ret;
 }
 
-static const struct kernel_part_map *find_map(const struct kernel_part_map *maps, const char *name)
+static const struct kernel_subset_map *find_map(const struct kernel_subset_map *maps,
+						const char *name)
 {
 	while (maps->name && strcmp(maps->name, name))
 		maps++;
@@ -123,13 +124,13 @@ static const struct kernel_part_map *find_map(const struct kernel_part_map *maps
 }
 
 static int share_maps(struct bpf_object *object, const struct bpf_object *with,
-		      const struct kernel_part_map *but)
+		      const struct kernel_subset_map *but)
 {
 	struct bpf_map *map;
 	int ret = 0, fd;
 
 	bpf_object__for_each_map (map, object) {
-		const struct kernel_part_map *other = find_map(but, bpf_map__name(map));
+		const struct kernel_subset_map *other = find_map(but, bpf_map__name(map));
 
 		if (other && other->fd < 0)
 			continue;
@@ -141,7 +142,7 @@ static int share_maps(struct bpf_object *object, const struct bpf_object *with,
 	return ret;
 }
 
-int kernel_part__replace_maps(struct bpf_object *object, const struct kernel_part_map *maps)
+int kernel_subset__replace_maps(struct bpf_object *object, const struct kernel_subset_map *maps)
 {
 	int ret = 0;
 
@@ -153,8 +154,8 @@ int kernel_part__replace_maps(struct bpf_object *object, const struct kernel_par
 	return ret;
 }
 
-int kernel_part__beside(const struct bpf_object *with, const char *const *programs,
-			const struct kernel_part_map *but, struct bpf_object **ret)
+int kernel_subset__beside(const struct bpf_object *with, const char *const *programs,
+			  const struct kernel_subset_map *but, struct bpf_object **ret)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = bpf_object__name(with),
 		    .btf_custom_path = KERNEL_TYPES);
@@ -172,7 +173,7 @@ int kernel_part__beside(const struct bpf_object *with, const char *const *progra
 		bpf_program__set_autoload(program, false);
 	rc = share_maps(object, with, but);
 	if (!rc)
-		rc = kernel_part__select(object, programs, true);
+		rc = kernel_subset__select(object, programs, true);
 	if (rc)
 		bpf_object__close(object);
 	else
