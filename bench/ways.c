@@ -77,14 +77,14 @@ static int observe(const struct ways *ways, enum way way, struct observer **ret,
 static int grow(struct workload *workload, enum workload_task task, uint64_t *ret_n, double *ret_ns,
 		uint64_t *calls, struct err *err)
 {
-	uint64_t n = 1, made;
+	uint64_t n = 1, grown;
 	int ret = 0;
 
 	*ret_ns = 0;
 	while (!ret && *ret_ns < TARGET_NS / 2 && n < INT32_MAX / 2) {
 		n *= 2;
-		ret = workload__run(workload, task, n, ret_ns, &made, err);
-		*calls += ret ? 0 : made;
+		ret = workload__run(workload, task, n, ret_ns, &grown, err);
+		*calls += ret ? 0 : grown;
 	}
 	*ret_n = n;
 	return ret;

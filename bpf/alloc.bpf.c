@@ -135,8 +135,9 @@ int alloc_on_call(struct pt_regs *ctx)
 	if (times != 1 && times && bytes > ALLOC_BYTES_MAX / times)
 		return 0; /* the call fails */
 	bytes *= times;
-	inner = cfg_outstanding ? live_alloc__is_inner(ctx)
-				: alloc_outer__made(&thread->outer, ctx, cookie, bytes, arguments);
+	inner = cfg_outstanding
+			? live_alloc__is_inner(ctx)
+			: alloc_outer__allocated(&thread->outer, ctx, cookie, bytes, arguments);
 	if (!inner && cfg_outstanding)
 		live_alloc__enter(ctx, cookie, bytes, arguments);
 	else if (!inner)
@@ -162,7 +163,7 @@ int alloc_on_thread(struct bpf_iter__task *ctx)
 
 	if (!task && alloc_window.visit == ALLOC_OPEN)
 		alloc_window_open(now_ns);
-	if (!task || !sums || task->flags & PF_KERNEL_MADE)
+	if (!task || !sums || task->flags & PF_KERNEL_CREATED)
 		return 0;
 	thread = alloc_thread_of(task);
 	if (!thread)

@@ -95,9 +95,9 @@ static __always_inline void alloc_call__set(struct alloc_call *call, const struc
 }
 
 /* Returns 1 if the outer call makes the call of the function at @ctx, of @bytes. */
-static __always_inline int alloc_outer__made(struct alloc_outer *outer, const struct pt_regs *ctx,
-					     __u64 cookie, __u64 bytes,
-					     const volatile __u64 *arguments)
+static __always_inline int alloc_outer__allocated(struct alloc_outer *outer,
+						  const struct pt_regs *ctx, __u64 cookie,
+						  __u64 bytes, const volatile __u64 *arguments)
 {
 	const struct alloc_call *before = outer->last.pc ? &outer->last : &outer->call;
 	__u64 pc = ctx->rip, sp = ctx->rsp, to;

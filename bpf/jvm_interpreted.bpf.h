@@ -137,10 +137,10 @@ static __always_inline __u64 interpreted__method(const struct unwind_state *u,
  * a method with a place in its bytecodes, which is *@ret_bcp. Native methods have no such place.
  * An entry has the method in rbx. It has the sender's stack pointer in r13 first, and then that
  * place (generate_fixed_frame). */
-static __always_inline int interpreted__is_made(const struct unwind_state *u,
-						const struct jvm_proc_rec *proc,
-						const __u64 words[INTERPRETED_WORDS],
-						__u64 *ret_bcp)
+static __always_inline int interpreted__is_built(const struct unwind_state *u,
+						 const struct jvm_proc_rec *proc,
+						 const __u64 words[INTERPRETED_WORDS],
+						 __u64 *ret_bcp)
 {
 	__u64 live = u->regs[UNWIND_REG_R13];
 	__u64 sender_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
@@ -395,7 +395,7 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	if (known)
 		return known;
 	if (u->rbp_lost || u->rbp < u->sp || u->rbp - u->sp > JVM_FRAME_BYTES_MAX || u->rbp & 7 ||
-	    interpreted__read(u, words) || !interpreted__is_made(u, proc, words, &bcp)) {
+	    interpreted__read(u, words) || !interpreted__is_built(u, proc, words, &bcp)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
 		if (returns_to_jvm(u, proc, u->sp)) {
 			interpreted__set_sender(u);

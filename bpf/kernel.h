@@ -141,10 +141,10 @@ struct bpf_iter__task { /* context of a program that runs for each task */
 #pragma clang attribute pop
 
 /* include/linux/sched.h */
-#define PF_KTHREAD     0x00200000
-#define PF_IO_WORKER   0x00000010 /* io_uring's workers */
-#define PF_USER_WORKER 0x00004000 /* io_uring's, vhost's, and similar workers; since Linux 6.4 */
+#define PF_KTHREAD	  0x00200000
+#define PF_IO_WORKER	  0x00000010 /* io_uring's workers */
+#define PF_USER_WORKER	  0x00004000 /* io_uring's, vhost's, and similar workers; since Linux 6.4 */
 /* Tasks that have never run user code, even if they are threads of a process. */
-#define PF_KERNEL_MADE (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)
+#define PF_KERNEL_CREATED (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)
 
 #endif

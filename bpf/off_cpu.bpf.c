@@ -57,7 +57,7 @@ static __always_inline int is_interrupt(struct bpf_raw_tracepoint_args *ctx)
 		     "%[outside] = 0\n"
 		     : [outside] "+r"(outside)
 		     : [ctx] "r"(ctx), [start] "r"(start), [end] "r"(end));
-	return outside || !(task->flags & PF_KERNEL_MADE || is_in_syscall(task));
+	return outside || !(task->flags & PF_KERNEL_CREATED || is_in_syscall(task));
 }
 
 /* Threads of others, which may belong to another user, are not shown. */
@@ -194,7 +194,7 @@ int list_threads(struct bpf_iter__task *ctx)
 	struct pt_regs regs = {};
 	long bytes;
 
-	if (!task || !thread || task->flags & PF_KERNEL_MADE)
+	if (!task || !thread || task->flags & PF_KERNEL_CREATED)
 		return 0;
 	tgid = task__pid(task);
 	if (!target__is_any(task, tgid))

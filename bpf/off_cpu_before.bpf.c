@@ -61,7 +61,7 @@ int off_cpu_note_rseq(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	__u32 tgid;
 
-	if (!task || task->flags & PF_KERNEL_MADE)
+	if (!task || task->flags & PF_KERNEL_CREATED)
 		return 0;
 	tgid = task__pid(task);
 	if (target__is_any(task, tgid))

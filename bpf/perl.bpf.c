@@ -159,7 +159,7 @@ static __always_inline void leave(struct perl_state *state, __u64 oldcop)
 
 /* Returns 1 if the context is complete. si_cxsubix is set when a context gets its content, and
  * reset before the content is removed (cx_pushsub, cx_popsub and others of inline.h). */
-static __always_inline int context__is_made(const struct perl_state *state)
+static __always_inline int context__is_initialized(const struct perl_state *state)
 {
 	return state->index <= state->sub_index;
 }
@@ -207,7 +207,7 @@ static __always_inline void walk_sub(struct perl_state *state, struct scratch *s
 	__u64 retop = context__word(state, at + CONTEXT_RETOP);
 	__u64 cv = context__word(state, at + state->proc.offsets.context_sub + 8);
 
-	if (!context__is_made(state) || !cv) {
+	if (!context__is_initialized(state) || !cv) {
 		leave(state, oldcop);
 		return;
 	}
@@ -238,7 +238,7 @@ static __always_inline void walk_eval(struct perl_state *state, struct scratch *
 	const struct perl_offsets *offsets = &state->proc.offsets;
 	__u64 oldcop = context__word(state, at + CONTEXT_OLDCOP);
 
-	if (!context__is_made(state)) {
+	if (!context__is_initialized(state)) {
 		leave(state, oldcop);
 		return;
 	}

@@ -33,7 +33,7 @@ static __noinline __attribute__((unused)) __u32 read_task_regs(struct scratch *s
 	struct unwind_state *u = &scratch->unwind;
 	struct pt_regs *regs = &u->kernel_regs;
 
-	if (task->flags & PF_KERNEL_MADE || !task__mm(task))
+	if (task->flags & PF_KERNEL_CREATED || !task__mm(task))
 		return 0;
 	/* The kernel's struct pt_regs and the user-visible one have the same layout on x86-64. */
 	if (bpf_probe_read_kernel(regs, sizeof(*regs), (void *)bpf_task_pt_regs(task)))
@@ -237,7 +237,7 @@ static __always_inline void sample__unwind(void *ctx, struct scratch *scratch)
 		count(COUNT_WALK_TAIL_CALL);
 	} else { /* there are only kernel frames */
 		scratch->sample.flags |= SAMPLE_COMPLETE;
-		if (!(bpf_get_current_task_btf()->flags & PF_KERNEL_MADE)) /* in exec or exit */
+		if (!(bpf_get_current_task_btf()->flags & PF_KERNEL_CREATED)) /* in exec or exit */
 			count(COUNT_NO_USER_REGS);
 	}
 	scratch__emit(scratch);

@@ -67,7 +67,7 @@ struct unwind_state {
 	struct image_key image_key;
 	__u64 unknown_start; /* start of a mapping of image_key without an image; 0: none */
 	__u32 tabled;	     /* the rule is from a table */
-	__u32 made;	     /* the stack has unregistered code of an unknown runtime */
+	__u32 unlisted;	     /* the stack has unregistered code of an unknown runtime */
 	__u32 over;	     /* the published mappings are outdated (mappings_rec.ended) */
 	__u32 unpublished;   /* the mapping is from the kernel's list, not from user space */
 	__u64 chained;	     /* the last pointer of a nested stack switch; 0: none */

@@ -67,7 +67,8 @@ struct mapping_list {
 	__u32 pad;
 	__u32 changes; /* odd while the list is being written. A reader discards the words that it
 			* read from the list if this value changed meanwhile. */
-	struct code_callers made; /* callers of code in anonymous memory that is not listed yet */
+	struct code_callers
+		generated_callers; /* callers of code in anonymous memory that is not listed yet */
 	struct mapping_rec mappings[MAPPINGS_MAX];
 };
 

@@ -65,7 +65,7 @@ int list_calls(struct bpf_iter__task *ctx)
 	struct call_rec rec = {};
 	__u32 tgid;
 
-	if (!task || task->flags & PF_KERNEL_MADE)
+	if (!task || task->flags & PF_KERNEL_CREATED)
 		return 0;
 	tgid = task__pid(task);
 	if (!target__is_any(task, tgid))

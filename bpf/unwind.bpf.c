@@ -24,7 +24,7 @@ static __always_inline void unwind__start(struct unwind_state *u)
 	u->exact = u->leaf = !cfg_suspended;
 	u->stop = u->complete = u->n = 0;
 	u->unknown_start = 0;
-	u->made = u->over = 0;
+	u->unlisted = u->over = 0;
 	u->chained = u->resumed = 0;
 	u->evidence = EVIDENCE_RULE;
 	u->inferred = u->lowered = u->searched = 0;
@@ -181,7 +181,7 @@ static __always_inline void unwind_native(struct scratch *scratch)
 	if (u->stop)
 		count(u->stop);
 	if (u->stop == COUNT_NO_MAPPINGS || u->stop == COUNT_UNMAPPED_PC ||
-	    u->stop == COUNT_TORN_MAPPINGS || u->made || u->over)
+	    u->stop == COUNT_TORN_MAPPINGS || u->unlisted || u->over)
 		unmapped__report(scratch);
 	if (u->stop == COUNT_RULE_LATER)
 		later__report(scratch);

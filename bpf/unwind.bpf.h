@@ -98,11 +98,11 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 	found = &list->mappings[(u->lo - 1) & (MAPPINGS_MAX - 1)];
 	if (!u->lo || u->pc >= found->end) {
 		u->mapping.start = u->mapping.end = 0;
-		u->mapping.callers = list->made;
+		u->mapping.callers = list->generated_callers;
 		ret = list->n_left_out ? COUNT_MAPPINGS_FULL : COUNT_UNMAPPED_PC;
 	} else if (mappings__are_over(rec)) {
 		u->mapping.start = u->mapping.end = 0;
-		u->mapping.callers = list->made;
+		u->mapping.callers = list->generated_callers;
 		u->over = 1;
 		ret = COUNT_ENDED_MAPPING;
 	} else {

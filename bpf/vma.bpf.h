@@ -205,7 +205,7 @@ __noinline int vma__check(struct unwind_state *u)
  * it is a view of shared memory or of a file without a name. Another view of the process writes
  * that memory: .NET, libffi and others map such code twice. A loader maps libraries privately,
  * including those of a memfd. */
-static __always_inline int vma__may_be_made(const struct vm_area_struct *vma)
+static __always_inline int vma__may_be_generated(const struct vm_area_struct *vma)
 {
 	const struct file *file = BPF_CORE_READ(vma, vm_file);
 
@@ -217,19 +217,19 @@ static __always_inline int vma__may_be_made(const struct vm_area_struct *vma)
 /* Returns 1 for code that a process has made since user space read its mappings, or for which it
  * has too many. mapping__find() has set its callers. Such memory comes and goes (CPython's JIT maps
  * some for each of its traces). */
-static __always_inline int mapping__is_made(struct unwind_state *u,
-					    const struct vm_area_struct *vma, int otherwise)
+static __always_inline int mapping__is_generated(struct unwind_state *u,
+						 const struct vm_area_struct *vma, int otherwise)
 {
 	struct mapping_rec *m = &u->mapping;
 
 	if ((otherwise != COUNT_UNMAPPED_PC && otherwise != COUNT_MAPPINGS_FULL &&
 	     otherwise != COUNT_ENDED_MAPPING) ||
-	    u->pc < m->start || u->pc >= m->end || !vma__may_be_made(vma))
+	    u->pc < m->start || u->pc >= m->end || !vma__may_be_generated(vma))
 		return 0;
 	m->n_pages = m->is_image = 0;
 	m->bias = m->start;
 	u->unpublished = 1;
-	u->made |= otherwise == COUNT_UNMAPPED_PC;
+	u->unlisted |= otherwise == COUNT_UNMAPPED_PC;
 	return 1;
 }
 
@@ -262,7 +262,7 @@ __noinline int vma__find(struct unwind_state *u, int otherwise)
 		image = image__find(&u->image_key, vma);
 		u->unknown_start = image || !u->image_key.ino ? 0 : m->start;
 	}
-	if (!image && mapping__is_made(u, vma, otherwise))
+	if (!image && mapping__is_generated(u, vma, otherwise))
 		return 0;
 	if (!image) {
 		m->start = m->end = 0;

@@ -65,9 +65,9 @@ struct runtime_verdict {
 	const char *map; /* option that makes the runtime write a map; NULL: none */
 	/* Use of frame pointers in machine code from its compiler: KEEPS_POINTERS and others of
 	 * bpf/unwind_rule.h; 0: unknown. This holds for anonymous memory of which the compiler has
-	 * reserved at least @made_bytes, as nothing else in such a process does. */
-	unsigned int made_keeps;
-	uint64_t made_bytes;
+	 * reserved at least @generated_bytes, as nothing else in such a process does. */
+	unsigned int generated_keeps;
+	uint64_t generated_bytes;
 };
 
 /* The source of frames that a session requests (docs/internals/architecture.md). */

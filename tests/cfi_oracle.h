@@ -248,14 +248,14 @@ static Dwarf_Frame *oracle__look_up(const struct oracle_libdw *o, uint64_t vaddr
 }
 
 /* Returns a made-up register or word of memory. All values differ, and none equal by chance. */
-static uint64_t oracle__made_up(uint64_t x)
+static uint64_t oracle__is_synthetic(uint64_t x)
 {
 	return (x ^ x >> 31) * 0x9e3779b97f4a7c15ULL;
 }
 
 static uint64_t oracle__register(int reg, uint64_t pc)
 {
-	return reg == 16 ? pc : oracle__made_up(reg + 1);
+	return reg == 16 ? pc : oracle__is_synthetic(reg + 1);
 }
 
 /* Evaluates an expression. Returns 0, or -1 for an operation that a rule cannot express. */
@@ -279,7 +279,7 @@ static int oracle__eval(const Dwarf_Op *ops, size_t n, uint64_t pc, uint64_t cfa
 		else if (op == DW_OP_call_frame_cfa)
 			s[0] = cfa, top++;
 		else if (op == DW_OP_deref)
-			s[-1] = oracle__made_up(s[-1]);
+			s[-1] = oracle__is_synthetic(s[-1]);
 		else if (op == DW_OP_plus_uconst)
 			s[-1] += a;
 		else if (top < 3)
@@ -306,7 +306,7 @@ static uint64_t oracle__rule_cfa(const struct unwind_rule *rule, uint64_t pc)
 	if (rule->kind == UNWIND_PLT)
 		return oracle__register(UNWIND_REG_RSP, pc) + rule->cfa_off +
 		       ((int)(pc & 15) >= rule->cfa_add ? 8 : 0);
-	return rule->kind == UNWIND_DEREF ? oracle__made_up(value) + rule->cfa_add : value;
+	return rule->kind == UNWIND_DEREF ? oracle__is_synthetic(value) + rule->cfa_add : value;
 }
 
 /* Compares the place where libdw finds @reg saved with @words. */

@@ -29,11 +29,11 @@
 /* --- bpf/kernel.h --- */
 
 /* include/linux/sched.h */
-#define PF_KTHREAD     0x00200000
-#define PF_IO_WORKER   0x00000010 /* io_uring's workers */
-#define PF_USER_WORKER 0x00004000 /* io_uring's, vhost's, and similar workers; since Linux 6.4 */
+#define PF_KTHREAD	  0x00200000
+#define PF_IO_WORKER	  0x00000010 /* io_uring's workers */
+#define PF_USER_WORKER	  0x00004000 /* io_uring's, vhost's, and similar workers; since Linux 6.4 */
 /* Tasks that have never run user code, even if they are threads of a process. */
-#define PF_KERNEL_MADE (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)
+#define PF_KERNEL_CREATED (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)
 
 struct pid_namespace {
 	struct {

@@ -10,7 +10,7 @@
 #include "core/base/fd_limit.h"
 #include "core/base/quota.h"
 #include "core/base/util.h"
-#include "core/elf/elf_made.h"
+#include "core/elf/elf_generated.h"
 #include "core/elf/elf_section.h"
 #include "core/elf/elf_symbols.h"
 
@@ -175,11 +175,11 @@ static int make_sections(struct elf_file *file)
 	if (elf_section__has_known(file))
 		return 0;
 	elf_file__drop(file);
-	rc = elf_made__new(file, &file->made);
+	rc = elf_generated__new(file, &file->generated);
 	if (rc)
 		return rc == -ENOENT || rc == -EFBIG ? 0 : rc;
 	elf_end(file->elf);
-	headers = elf_made__headers(file->made, &size);
+	headers = elf_generated__headers(file->generated, &size);
 	file->elf = elf_memory(headers, size);
 	return file->elf ? 0 : -EBADMSG;
 }
@@ -345,7 +345,7 @@ void elf_file__free(struct elf_file *file)
 		return;
 	elf_file__drop(file);
 	elf_end(file->elf);
-	elf_made__free(file->made);
+	elf_generated__free(file->generated);
 	close_fd(&file->fd);
 	free(file->segments);
 	free(file->path);

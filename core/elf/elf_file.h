@@ -24,7 +24,7 @@ struct elf_segment {		 /* one PT_LOAD */
 
 struct arch;	      /* core/arch/arch.h */
 struct loaded;	      /* core/elf/elf_section.c */
-struct elf_made;      /* core/elf/elf_made.h */
+struct elf_generated; /* core/elf/elf_generated.h */
 struct quota_account; /* core/base/quota.h */
 
 struct elf_file {
@@ -33,8 +33,9 @@ struct elf_file {
 	struct quota_account *account; /* account of all reads; NULL: no limits */
 	struct loaded **loaded;	       /* contents of the sections read so far */
 	Elf *elf;		       /* headers only */
-	struct elf_made *made; /* owned; headers of a file without section headers; else NULL */
-	char *path;	       /* for messages and labels, as the target sees it */
+	struct elf_generated
+		*generated; /* owned; headers of a file without section headers; else NULL */
+	char *path;	    /* for messages and labels, as the target sees it */
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	size_t build_id_len; /* 0: none */
 	uint16_t type;	     /* ET_EXEC or ET_DYN; ET_REL and others only if any_type */

@@ -9,7 +9,7 @@
  *
  * The memory is untrusted, and may change while it is read. Everything is copied once and then
  * treated as a file's contents. The copy has the contents of PT_LOAD segments. Section headers are
- * generated from program headers (core/elf/elf_made.h), so .symtab and DWARF are missing. */
+ * generated from program headers (core/elf/elf_generated.h), so .symtab and DWARF are missing. */
 
 /* Copies @size bytes at @address. Returns false if any of them is unreadable. */
 typedef bool (*elf_memory_fn)(void *ctx, uint64_t address, void *to, size_t size);

@@ -7,8 +7,8 @@
 
 #include "core/base/quota.h"
 #include "core/base/util.h"
+#include "core/elf/elf_generated.h"
 #include "core/elf/elf_inflate.h"
-#include "core/elf/elf_made.h"
 
 /* Largest size that a section may claim, inflated too; bytes. */
 #define SECTION_BYTES_MAX (1ULL << 30)
@@ -71,8 +71,8 @@ static const Elf_Data *names_of(const struct elf_file *file)
 	const Elf_Data *data;
 	size_t index;
 
-	if (file->made)
-		return elf_made__names(file->made);
+	if (file->generated)
+		return elf_generated__names(file->generated);
 	if (elf_getshdrstrndx(file->elf, &index) || elf_section__at(file, index, &section) ||
 	    section.shdr.sh_type != SHT_STRTAB || section.stored)
 		return NULL;

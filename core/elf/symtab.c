@@ -70,9 +70,9 @@ static uint8_t rank_of(const GElf_Sym *sym)
  * number is meaningless, and the address decides. */
 static bool section_of(const struct elf_file *file, const GElf_Sym *sym, GElf_Shdr *ret)
 {
-	Elf_Scn *scn = file->made ? NULL : elf_getscn(file->elf, sym->st_shndx);
+	Elf_Scn *scn = file->generated ? NULL : elf_getscn(file->elf, sym->st_shndx);
 
-	if (!file->made)
+	if (!file->generated)
 		return scn && gelf_getshdr(scn, ret) && ret->sh_flags & SHF_EXECINSTR;
 	while ((scn = elf_nextscn(file->elf, scn)))
 		if (gelf_getshdr(scn, ret) && ret->sh_flags & SHF_EXECINSTR &&

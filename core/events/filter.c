@@ -100,11 +100,11 @@ static int unknown_argument(const struct btf *btf, const struct btf_type *proto,
 static int find_argument(const struct btf *btf, const struct btf_type *proto, const char *name)
 {
 	const struct btf_param *params = btf_params(proto);
-	char made_up[16];
+	char generated[16];
 
 	for (int i = 1; i < btf_vlen(proto); i++) {
-		snprintf(made_up, sizeof(made_up), "arg%d", i - 1);
-		if (!strcmp(name_at(btf, params[i].name_off), name) || !strcmp(made_up, name))
+		snprintf(generated, sizeof(generated), "arg%d", i - 1);
+		if (!strcmp(name_at(btf, params[i].name_off), name) || !strcmp(generated, name))
 			return i - 1;
 	}
 	return -1;

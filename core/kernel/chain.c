@@ -54,8 +54,8 @@ bool chain__is_stage(const char *name)
 /* names of programs, with buffers for composed names */
 struct names {
 	const char *list[CHAIN_PROGRAMS_MAX]; /* NULL-terminated */
-	size_t n, n_made_up;
-	char made_up[2 * EVENTS_MAX][32];
+	size_t n, n_generated;
+	char generated[2 * EVENTS_MAX][32];
 };
 
 static void add_name(struct names *names, const char *name)
@@ -69,10 +69,10 @@ static void add_name(struct names *names, const char *name)
 
 static void add_numbered(struct names *names, const char *name, uint32_t event)
 {
-	char *made_up = names->made_up[names->n_made_up++];
+	char *generated = names->generated[names->n_generated++];
 
-	snprintf(made_up, sizeof(names->made_up[0]), "%s%u", name, event);
-	add_name(names, made_up);
+	snprintf(generated, sizeof(names->generated[0]), "%s%u", name, event);
+	add_name(names, generated);
 }
 
 /* Adds the type's own trigger for the event. */

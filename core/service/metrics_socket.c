@@ -31,7 +31,7 @@
 
 struct metrics_socket {
 	struct sockaddr_un address;
-	struct stat made; /* the socket's file in its directory */
+	struct stat created; /* the socket's file in its directory */
 	int fd, stop_fd;
 	pthread_t thread;
 	bool runs;
@@ -232,7 +232,7 @@ static int listen_there(struct metrics_socket *metrics)
 		close_fd(&dir_fd);
 		return ret;
 	}
-	if (fstatat(dir_fd, name, &metrics->made, AT_SYMLINK_NOFOLLOW) ||
+	if (fstatat(dir_fd, name, &metrics->created, AT_SYMLINK_NOFOLLOW) ||
 	    listen(metrics->fd, BACKLOG))
 		ret = -errno;
 	else if (renameat2(dir_fd, name, dir_fd, own_name, RENAME_NOREPLACE))
@@ -310,8 +310,8 @@ void metrics_socket__free(struct metrics_socket *metrics)
 		eventfd_write(metrics->stop_fd, 1);
 		pthread_join(metrics->thread, NULL);
 	}
-	if (metrics->made.st_ino && !lstat(metrics->address.sun_path, &st) &&
-	    st.st_ino == metrics->made.st_ino && st.st_dev == metrics->made.st_dev)
+	if (metrics->created.st_ino && !lstat(metrics->address.sun_path, &st) &&
+	    st.st_ino == metrics->created.st_ino && st.st_dev == metrics->created.st_dev)
 		unlink(metrics->address.sun_path);
 	close_fd(&metrics->fd);
 	close_fd(&metrics->stop_fd);

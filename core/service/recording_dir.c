@@ -321,12 +321,12 @@ static int check_link(const struct recording_dir *dir, struct err *err)
 static int open_dir(struct recording_dir *dir, struct err *err)
 {
 	int code = check_link(dir, err);
-	bool made = !code && !mkdir(dir->opts.path, 0700);
+	bool created = !code && !mkdir(dir->opts.path, 0700);
 	struct stat st;
 
 	if (code)
 		return code;
-	if (!made && errno != EEXIST)
+	if (!created && errno != EEXIST)
 		return failed(dir, "make", err);
 	dir->fd = open(dir->opts.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir->fd < 0 && errno == ENOTDIR)
@@ -335,14 +335,14 @@ static int open_dir(struct recording_dir *dir, struct err *err)
 				dir->opts.path);
 	if (dir->fd < 0 || fstat(dir->fd, &st))
 		return failed(dir, "open", err);
-	if (made)
+	if (created)
 		sudo_user__give(dir->fd);
 	else if (st.st_uid != geteuid() && !sudo_user__is(st.st_uid))
 		return err__set(err, -EACCES,
 				"cannot use %s: it belongs to user %u, not to the user who runs "
 				"braid. Choose another directory",
 				dir->opts.path, st.st_uid);
-	if (!made && st.st_mode & (S_IWGRP | S_IWOTH))
+	if (!created && st.st_mode & (S_IWGRP | S_IWOTH))
 		return err__set(err, -EACCES,
 				"cannot use %s: other users may write into it. Use chmod go-w, or "
 				"choose another directory",

@@ -40,14 +40,14 @@ static bool is_anonymous(const struct mapped *mapped)
 	return mapped && (!mapped->path[0] || strncmp(mapped->path, "[anon", 5) == 0);
 }
 
-bool compiled_code__is_made(const struct mapped *mapped)
+bool compiled_code__is_generated(const struct mapped *mapped)
 {
 	static const char *const shared[] = { "/memfd:", "/dev/zero" };
-	bool made = is_anonymous(mapped);
+	bool generated = is_anonymous(mapped);
 
 	for (size_t i = 0; mapped && i < ARRAY_SIZE(shared); i++)
-		made = made || strncmp(mapped->path, shared[i], strlen(shared[i])) == 0;
-	return made;
+		generated = generated || strncmp(mapped->path, shared[i], strlen(shared[i])) == 0;
+	return generated;
 }
 
 bool compiled_code__may_be_of(const struct runtime *runtime, const struct mapped *mapped)

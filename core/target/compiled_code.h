@@ -24,7 +24,7 @@ int compiled_code__compiler(const struct process *process, const struct mapped *
 
 /* Returns true for memory with contents that the process generated, without a file. False for NULL:
  * an unrecorded mapping is mostly a file that was not read in time. */
-bool compiled_code__is_made(const struct mapped *mapped);
+bool compiled_code__is_generated(const struct mapped *mapped);
 
 /* Reads new reports of the process, if any runtime uses them. Returns 0 or -ENOMEM. */
 int compiled_code__read(struct process *process, enum code_look how);

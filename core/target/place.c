@@ -163,9 +163,9 @@ static struct place look_at(const struct process *process, uint64_t address, uin
 		return place;
 	}
 	place.compiler = compiled_code__compiler(process, mapped);
-	place.kind = place.compiler >= 0	      ? PLACE_COMPILED
-		     : compiled_code__is_made(mapped) ? PLACE_ANONYMOUS
-						      : PLACE_UNKNOWN;
+	place.kind = place.compiler >= 0		   ? PLACE_COMPILED
+		     : compiled_code__is_generated(mapped) ? PLACE_ANONYMOUS
+							   : PLACE_UNKNOWN;
 	return place;
 }
 

@@ -47,7 +47,7 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 	struct mappings_rec *shared = process->space->shared;
 	uint32_t active = !__atomic_load_n(&shared->active, __ATOMIC_RELAXED);
 	struct mapping_list *list = &shared->lists[active];
-	struct made_code made = tracker__made_code(tracker, process);
+	struct generated_code generated_callers = tracker__generated_code(tracker, process);
 	struct mappings_room room = {};
 	size_t n = 0, i;
 
@@ -57,7 +57,7 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 	room.others = MAPPINGS_MAX - room.files;
 	__atomic_store_n(&list->changes, list->changes + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	list->made = tracker__jit_callers(tracker, process, &anonymous);
+	list->generated_callers = tracker__jit_callers(tracker, process, &anonymous);
 	for (i = 0; i < process->n_mapped; i++) {
 		const struct mapped *mapped = &process->mapped[i];
 		const struct image *image = mapped->image;
@@ -72,8 +72,9 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 		if (!image)
 			rec->callers = tracker__jit_callers(tracker, process, mapped);
 		if (!image)
-			rec->callers.walkers |= process__made_keeps(process, i, made)
-						<< CALLERS_KEEPS_SHIFT;
+			rec->callers.walkers |=
+				process__generated_keeps(process, i, generated_callers)
+				<< CALLERS_KEEPS_SHIFT;
 		if (image && image->table.n_pages)
 			rec->n_pages = PAGES_UNPLACED;
 		else
@@ -315,7 +316,7 @@ static int ask_runtimes(struct tracker *tracker, struct process *process,
 			struct procfs_mappings *mappings, bool is_new)
 {
 	struct code_callers before = tracker__jit_callers(tracker, process, NULL), now;
-	struct made_code made = tracker__made_code(tracker, process);
+	struct generated_code generated = tracker__generated_code(tracker, process);
 	size_t i;
 	int ret = 0;
 
@@ -328,7 +329,7 @@ static int ask_runtimes(struct tracker *tracker, struct process *process,
 	}
 	now = tracker__jit_callers(tracker, process, NULL);
 	if (now.start != before.start || now.bytes != before.bytes ||
-	    tracker__made_code(tracker, process).keeps != made.keeps)
+	    tracker__generated_code(tracker, process).keeps != generated.keeps)
 		publish_mappings(tracker, process);
 	return ret;
 }

@@ -172,7 +172,8 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 }
 
 struct code_callers tracker__jit_callers(const struct tracker *tracker,
-					 const struct process *process, const struct mapped *made)
+					 const struct process *process,
+					 const struct mapped *generated)
 {
 	struct runtime_range callers = {};
 	const struct runtime_range *ranges;
@@ -190,7 +191,7 @@ struct code_callers tracker__jit_callers(const struct tracker *tracker,
 			if (!runtime__has(runtime, jit, code) ||
 			    !runtime__has(runtime, files, loops) ||
 			    runtime->jit->frames == JIT_FRAMES_RUN ||
-			    (made && !compiled_code__may_be_of(runtime, made)) ||
+			    (generated && !compiled_code__may_be_of(runtime, generated)) ||
 			    !mapped->image->runtimes[r].image ||
 			    (runtime->jit->compiles &&
 			     !runtime->jit->compiles(mapped->image->runtimes[r].image)))
@@ -222,17 +223,20 @@ static bool is_reserved(const struct process *process, size_t m, uint64_t bytes)
 	size_t first = m, last = m;
 
 	while (first && m - first < RESERVED_PIECES_MAX &&
-	       list[first - 1].end == list[first].start && compiled_code__is_made(&list[first - 1]))
+	       list[first - 1].end == list[first].start &&
+	       compiled_code__is_generated(&list[first - 1]))
 		first--;
 	while (last + 1 < process->n_mapped && last - m < RESERVED_PIECES_MAX &&
-	       list[last].end == list[last + 1].start && compiled_code__is_made(&list[last + 1]))
+	       list[last].end == list[last + 1].start &&
+	       compiled_code__is_generated(&list[last + 1]))
 		last++;
 	return list[last].end - list[first].start >= bytes;
 }
 
-struct made_code tracker__made_code(const struct tracker *tracker, const struct process *process)
+struct generated_code tracker__generated_code(const struct tracker *tracker,
+					      const struct process *process)
 {
-	struct made_code made = {};
+	struct generated_code generated = {};
 
 	for (size_t m = 0; m < process->n_mapped; m++)
 		for (int r = 0; process->mapped[m].image && tracker->opts.runtimes[r]; r++) {
@@ -244,20 +248,22 @@ struct made_code tracker__made_code(const struct tracker *tracker, const struct 
 			    (runtime__has(runtime, jit, compiles) && found->image &&
 			     !runtime->jit->compiles(found->image)))
 				continue;
-			if (!found->verdict.made_keeps ||
-			    (made.keeps && made.keeps != found->verdict.made_keeps))
-				return (struct made_code) {}; /* ambiguous: several compilers */
-			made.keeps = found->verdict.made_keeps;
-			made.bytes = max_of(made.bytes, found->verdict.made_bytes);
+			if (!found->verdict.generated_keeps ||
+			    (generated.keeps && generated.keeps != found->verdict.generated_keeps))
+				return (struct generated_code) {}; /* ambiguous: several compilers
+								    */
+			generated.keeps = found->verdict.generated_keeps;
+			generated.bytes = max_of(generated.bytes, found->verdict.generated_bytes);
 		}
-	return made;
+	return generated;
 }
 
-unsigned int process__made_keeps(const struct process *process, size_t m, struct made_code made)
+unsigned int process__generated_keeps(const struct process *process, size_t m,
+				      struct generated_code generated)
 {
-	return made.keeps && compiled_code__is_made(&process->mapped[m]) &&
-			       is_reserved(process, m, made.bytes)
-		       ? made.keeps
+	return generated.keeps && compiled_code__is_generated(&process->mapped[m]) &&
+			       is_reserved(process, m, generated.bytes)
+		       ? generated.keeps
 		       : 0;
 }
 

@@ -44,21 +44,24 @@ void tracker__evaluate_probes(struct tracker *tracker, struct process *process, 
 /* Reports the source of runtimes that an ended process left undecided. */
 void tracker__evaluate_pre_attached(struct tracker *tracker, struct process *process);
 
-/* Returns the range of callers of code in the memory of @made, if a runtime's compiler may have
- * generated it (NULL: any such code). It is the code of the interpreter loops and the gaps between
- * them; empty: none. */
+/* Returns the range of callers of code in the memory of @generated, if a runtime's compiler may
+ * have generated it (NULL: any such code). It is the code of the interpreter loops and the gaps
+ * between them; empty: none. */
 struct code_callers tracker__jit_callers(const struct tracker *tracker,
-					 const struct process *process, const struct mapped *made);
+					 const struct process *process,
+					 const struct mapped *generated);
 
 /* Use of frame pointers in the code that a process generates (runtime_verdict). */
-struct made_code {
+struct generated_code {
 	unsigned int keeps; /* 0: unknown */
 	uint64_t bytes;
 };
 
-struct made_code tracker__made_code(const struct tracker *tracker, const struct process *process);
+struct generated_code tracker__generated_code(const struct tracker *tracker,
+					      const struct process *process);
 
 /* Returns the flags for mapping number @m of the process, or 0. */
-unsigned int process__made_keeps(const struct process *process, size_t m, struct made_code made);
+unsigned int process__generated_keeps(const struct process *process, size_t m,
+				      struct generated_code generated);
 
 #endif

@@ -10,6 +10,6 @@
 #define V8_KEEPS (KEEPS_POINTERS | KEEPS_CALLERS)
 
 /* V8 reserves 128 MB or 512 MB for code (kMaximalCodeRangeSize, src/common/globals.h). */
-#define V8_MADE_BYTES (32ULL << 20)
+#define V8_GENERATED_BYTES (32ULL << 20)
 
 #endif

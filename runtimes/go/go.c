@@ -41,7 +41,7 @@ static int go__detect(const struct elf_file *file)
 	int ret;
 
 	if (!go_table__is_likely(file) ||
-	    (!file->made && !elf_getshdrnum(file->elf, &n_sections) && n_sections))
+	    (!file->generated && !elf_getshdrnum(file->elf, &n_sections) && n_sections))
 		return go_table__is_likely(file);
 	ret = go_table__open(file, &table); /* without sections, any file is */
 	if (!ret)

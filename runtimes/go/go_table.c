@@ -264,7 +264,7 @@ bool go_table__is_likely(const struct elf_file *file)
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
 		if (elf_file__section(file, sections[i], NULL))
 			return true;
-	return file->made || elf_getshdrnum(file->elf, &n_sections) || !n_sections ||
+	return file->generated || elf_getshdrnum(file->elf, &n_sections) || !n_sections ||
 	       has_note(file) || elf_file__section(file, ".go.buildinfo", NULL);
 }
 

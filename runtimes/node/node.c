@@ -134,8 +134,8 @@ static int node__prepare(const struct elf_file *file, struct runtime_image **ret
 	if (node_layout__read(file, &image->layout, &err)) {
 		ret_verdict->support = RUNTIME_DEGRADED;
 		ret_verdict->map_only = true;
-		ret_verdict->made_keeps = V8_KEEPS;
-		ret_verdict->made_bytes = V8_MADE_BYTES;
+		ret_verdict->generated_keeps = V8_KEEPS;
+		ret_verdict->generated_bytes = V8_GENERATED_BYTES;
 		ret_verdict->map = "start it with NODE_OPTIONS='" OPTIONS "'";
 		snprintf(image->unknown, sizeof(image->unknown), "%.79s", err.text);
 		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason), "%.120s; " BY_MAP,

@@ -45,8 +45,8 @@ static int other__prepare(const struct elf_file *file, struct runtime_image **re
 		.support = RUNTIME_DEGRADED,
 		.map_only = true,
 		.map = row->map,
-		.made_keeps = row->keeps,
-		.made_bytes = row->made_bytes,
+		.generated_keeps = row->keeps,
+		.generated_bytes = row->generated_bytes,
 	};
 	snprintf(ret_verdict->version, sizeof(ret_verdict->version), "%s", row->name);
 	snprintf(ret_verdict->reason, sizeof(ret_verdict->reason), "%s", row->shown);

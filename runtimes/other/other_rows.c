@@ -13,8 +13,8 @@
  * of inline caches, which call C++ as well, leave the register to the function that calls them:
  * emitDataICPrologue of bytecode/InlineCacheCompiler.cpp. It reserves 1 GB for code, or 128 MB
  * (fixedExecutableMemoryPoolSize, jit/ExecutableAllocator.cpp). */
-#define JSC_KEEPS      KEEPS_POINTERS
-#define JSC_MADE_BYTES (32ULL << 20)
+#define JSC_KEEPS	    KEEPS_POINTERS
+#define JSC_GENERATED_BYTES (32ULL << 20)
 
 /* .NET's compiler makes a frame for most methods, and leaves the register alone in the others:
  * ETW_EBP_FRAMED, rpMustCreateEBPFrame() of src/coreclr/jit. Its memory is mapped in small pieces.
@@ -22,8 +22,8 @@
  * Mono's compiler omits the frame pointer where it can, and uses the register for other values
  * (mono_arch_compute_omit_fp of mini-amd64.c). The other compilers have no frame pointers either.
  */
-#define NET_KEEPS      KEEPS_POINTERS
-#define NET_MADE_BYTES 4096
+#define NET_KEEPS	    KEEPS_POINTERS
+#define NET_GENERATED_BYTES 4096
 
 static const struct other_row rows[OTHER_KINDS_N] = {
 	[OTHER_ELECTRON] = {
@@ -32,7 +32,7 @@ static const struct other_row rows[OTHER_KINDS_N] = {
 		.map = "start it with --js-flags='" V8_FLAGS "'",
 		.given = { V8_GIVEN },
 		.keeps = V8_KEEPS,
-		.made_bytes = V8_MADE_BYTES,
+		.generated_bytes = V8_GENERATED_BYTES,
 		.source = "electronjs.org/docs/latest/api/command-line-switches",
 	},
 	[OTHER_DENO] = {
@@ -41,7 +41,7 @@ static const struct other_row rows[OTHER_KINDS_N] = {
 		.map = "start it with --v8-flags=--perf-basic-prof,--interpreted-frames-native-stack",
 		.given = { V8_GIVEN },
 		.keeps = V8_KEEPS,
-		.made_bytes = V8_MADE_BYTES,
+		.generated_bytes = V8_GENERATED_BYTES,
 		.source = "@deno/linux-x64-glibc 2.9.6",
 	},
 	[OTHER_V8] = {
@@ -50,7 +50,7 @@ static const struct other_row rows[OTHER_KINDS_N] = {
 		.map = "give V8 the options " V8_FLAGS,
 		.given = { V8_GIVEN },
 		.keeps = V8_KEEPS,
-		.made_bytes = V8_MADE_BYTES,
+		.generated_bytes = V8_GENERATED_BYTES,
 		.source = "the options as of Deno 2.9.6",
 	},
 	[OTHER_BUN] = {
@@ -60,7 +60,7 @@ static const struct other_row rows[OTHER_KINDS_N] = {
 		.given = { "BUN_JSC_useJITDump=1", "BUN_JSC_useJITDump=true" },
 		.missing = "interpreted functions have no names, compiled ones have",
 		.keeps = JSC_KEEPS,
-		.made_bytes = JSC_MADE_BYTES,
+		.generated_bytes = JSC_GENERATED_BYTES,
 		.source = "@oven/bun-linux-x64 1.4.5",
 	},
 	[OTHER_DOTNET] = {
@@ -72,7 +72,7 @@ static const struct other_row rows[OTHER_KINDS_N] = {
 		.missing = "compiled methods have names; precompiled ones have none unless "
 			   "DOTNET_ReadyToRun=0",
 		.keeps = NET_KEEPS,
-		.made_bytes = NET_MADE_BYTES,
+		.generated_bytes = NET_GENERATED_BYTES,
 		.source = "@azure/mcp-linux-x64 2.0.5 (.NET 10.0.9); "
 			  "learn.microsoft.com/dotnet/core/runtime-config/debugging-profiling",
 	},

@@ -18,7 +18,7 @@ struct other_row {
 	const char *missing; /* frames that are missing with a map; NULL: none */
 	/* Use of frame pointers by its compiler (runtime_verdict). 0: none, or not always. */
 	unsigned int keeps;
-	uint64_t made_bytes;
+	uint64_t generated_bytes;
 	const char *source; /* source of the rule, of the option and of the form of the names */
 };
 

@@ -3,7 +3,7 @@
 
 #include "core/base/util.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/unit/node_made_up.h"
+#include "tests/unit/node_synthetic.h"
 
 #define EDITS_MAX 32
 

@@ -25,7 +25,7 @@ struct stack {
 	uint32_t thread;
 };
 
-struct made {
+struct synthetic {
 	struct recording *recording;
 	struct ids *ids;
 	uint32_t functions, depth;
@@ -54,20 +54,21 @@ static void check(int code)
 	exit(1);
 }
 
-static void make_frames(struct made *made)
+static void make_frames(struct synthetic *synthetic)
 {
 	struct sink_process process = { 100, 1, 5, "made", "./made up", NULL, NULL };
 	static const struct sink_event event = { "cpu", SINK_UNIT_SAMPLES };
 	uint32_t image, id, i;
 
-	check(ids__event(made->ids, &event, &id, &err));
-	check(recording__kind(made->recording, KIND_NATIVE, "native", "_[n]", &err));
-	check(recording__kind(made->recording, KIND_RUNTIME, "made", "_[m]", &err));
-	check(ids__process(made->ids, &process, &id, &err));
-	check(ids__image(made->ids, "/bin/made", "", &image, &err));
+	check(ids__event(synthetic->ids, &event, &id, &err));
+	check(recording__kind(synthetic->recording, KIND_NATIVE, "native", "_[n]", &err));
+	check(recording__kind(synthetic->recording, KIND_RUNTIME, "made", "_[m]", &err));
+	check(ids__process(synthetic->ids, &process, &id, &err));
+	check(ids__image(synthetic->ids, "/bin/made", "", &image, &err));
 	for (i = 0; i < THREADS; i++)
-		check(ids__thread(made->ids, id, 100 + i, "made", &made->stacks[i].thread, &err));
-	for (i = 0; i < made->functions; i++) {
+		check(ids__thread(synthetic->ids, id, 100 + i, "made", &synthetic->stacks[i].thread,
+				  &err));
+	for (i = 0; i < synthetic->functions; i++) {
 		struct ids_frame native = { .kind = KIND_NATIVE,
 					    .image = image,
 					    .address = 64 * i,
@@ -79,59 +80,60 @@ static void make_frames(struct made *made)
 
 		snprintf(function, sizeof(function), "namespace_%u::function_%u", i % 50, i);
 		snprintf(file, sizeof(file), "/srv/made/source_%u.x", i % 300);
-		check(ids__frame(made->ids, &native, &made->native[i], NULL, &err));
-		check(ids__frame(made->ids, &runtime, &made->runtime[i], NULL, &err));
-		check(ids__locations(made->ids, made->native[i],
+		check(ids__frame(synthetic->ids, &native, &synthetic->native[i], NULL, &err));
+		check(ids__frame(synthetic->ids, &runtime, &synthetic->runtime[i], NULL, &err));
+		check(ids__locations(synthetic->ids, synthetic->native[i],
 				     &(struct sink_location) { KIND_NATIVE, function, NULL, 0 }, 1,
 				     &err));
-		check(ids__locations(made->ids, made->runtime[i],
+		check(ids__locations(synthetic->ids, synthetic->runtime[i],
 				     &(struct sink_location) { KIND_RUNTIME, function, file, i }, 1,
 				     &err));
 	}
 }
 
 /* Changes the stack from @from on. Functions with numbers divisible by LOOP_EVERY are loops. */
-static void change(const struct made *made, struct stack *stack, uint32_t from)
+static void change(const struct synthetic *synthetic, struct stack *stack, uint32_t from)
 {
-	for (; from < made->depth; from++) {
-		uint32_t function = random_below(made->functions / LOOP_EVERY) * LOOP_EVERY;
+	for (; from < synthetic->depth; from++) {
+		uint32_t function = random_below(synthetic->functions / LOOP_EVERY) * LOOP_EVERY;
 
 		stack->frames[from] = function + from % LOOP_EVERY;
 	}
 }
 
-static struct nodes make_stack(struct made *made, struct stack *stack)
+static struct nodes make_stack(struct synthetic *synthetic, struct stack *stack)
 {
 	struct nodes nodes = {};
 	uint32_t changed = 1, i;
 
-	while (changed < made->depth && random_below(3))
+	while (changed < synthetic->depth && random_below(3))
 		changed++;
-	change(made, stack, made->depth - changed);
-	for (i = 0; i < made->depth; i++) {
-		check(ids__node(made->ids, nodes.native, made->native[stack->frames[i]],
+	change(synthetic, stack, synthetic->depth - changed);
+	for (i = 0; i < synthetic->depth; i++) {
+		check(ids__node(synthetic->ids, nodes.native, synthetic->native[stack->frames[i]],
 				64 * (int64_t)i, &nodes.native, &err));
 		if (i % LOOP_EVERY == 0)
-			check(ids__node(made->ids, nodes.runtime, made->runtime[stack->frames[i]],
-					64 * (int64_t)i + 8, &nodes.runtime, &err));
+			check(ids__node(synthetic->ids, nodes.runtime,
+					synthetic->runtime[stack->frames[i]], 64 * (int64_t)i + 8,
+					&nodes.runtime, &err));
 	}
 	return nodes;
 }
 
-static struct nodes next_stack(struct made *made, struct stack *stack)
+static struct nodes next_stack(struct synthetic *synthetic, struct stack *stack)
 {
 	double chance = (random_below(1 << 30) + 0.5) / (1 << 30);
 
-	if (!made->pool_max)
-		return make_stack(made, stack);
-	if (made->n_pool == made->pool_max)
-		return made->pool[(uint32_t)(pow(made->pool_max, chance) - 1)];
-	return made->pool[made->n_pool++] = make_stack(made, stack);
+	if (!synthetic->pool_max)
+		return make_stack(synthetic, stack);
+	if (synthetic->n_pool == synthetic->pool_max)
+		return synthetic->pool[(uint32_t)(pow(synthetic->pool_max, chance) - 1)];
+	return synthetic->pool[synthetic->n_pool++] = make_stack(synthetic, stack);
 }
 
-static void add_sample(struct made *made, struct stack *stack, uint64_t number)
+static void add_sample(struct synthetic *synthetic, struct stack *stack, uint64_t number)
 {
-	struct nodes nodes = next_stack(made, stack);
+	struct nodes nodes = next_stack(synthetic, stack);
 	struct sink_sample sample = { .time_ns = number * 1000000,
 				      .thread = stack->thread,
 				      .flags = 1,
@@ -142,7 +144,7 @@ static void add_sample(struct made *made, struct stack *stack, uint64_t number)
 				      .native = nodes.native,
 				      .runtime = nodes.runtime };
 
-	check(ids__sample(made->ids, &sample, &err));
+	check(ids__sample(synthetic->ids, &sample, &err));
 }
 
 static double cpu_ms(void)
@@ -156,37 +158,37 @@ static double cpu_ms(void)
 
 int main(int argc, char **argv)
 {
-	struct made made = {};
+	struct synthetic synthetic = {};
 	uint64_t samples, i;
 
 	if (argc != 5 && argc != 6)
 		return 2;
-	made.pool_max = argc == 6 ? strtoul(argv[5], NULL, 10) : 0;
-	made.pool = calloc(made.pool_max + 1, sizeof(*made.pool));
+	synthetic.pool_max = argc == 6 ? strtoul(argv[5], NULL, 10) : 0;
+	synthetic.pool = calloc(synthetic.pool_max + 1, sizeof(*synthetic.pool));
 	samples = strtoull(argv[1], NULL, 10);
-	made.functions = max_of(strtoul(argv[2], NULL, 10), (unsigned long)LOOP_EVERY);
-	made.depth = min_of(strtoul(argv[3], NULL, 10), (unsigned long)DEPTH_MAX);
-	made.native = calloc(made.functions, sizeof(*made.native));
-	made.runtime = calloc(made.functions, sizeof(*made.runtime));
-	if (!made.native || !made.runtime || !made.pool)
+	synthetic.functions = max_of(strtoul(argv[2], NULL, 10), (unsigned long)LOOP_EVERY);
+	synthetic.depth = min_of(strtoul(argv[3], NULL, 10), (unsigned long)DEPTH_MAX);
+	synthetic.native = calloc(synthetic.functions, sizeof(*synthetic.native));
+	synthetic.runtime = calloc(synthetic.functions, sizeof(*synthetic.runtime));
+	if (!synthetic.native || !synthetic.runtime || !synthetic.pool)
 		return 1;
-	check(recording__create(argv[4], false, &made.recording, &err));
-	check(ids__new(recording__sink(made.recording), &made.ids, &err));
-	make_frames(&made);
+	check(recording__create(argv[4], false, &synthetic.recording, &err));
+	check(ids__new(recording__sink(synthetic.recording), &synthetic.ids, &err));
+	make_frames(&synthetic);
 	for (i = 0; i < THREADS; i++) {
-		made.stacks[i] = (struct stack) { .thread = made.stacks[i].thread };
-		change(&made, &made.stacks[i], COMMON);
+		synthetic.stacks[i] = (struct stack) { .thread = synthetic.stacks[i].thread };
+		change(&synthetic, &synthetic.stacks[i], COMMON);
 	}
 	for (i = 0; i < samples; i++) {
-		add_sample(&made, &made.stacks[random_below(THREADS)], i);
+		add_sample(&synthetic, &synthetic.stacks[random_below(THREADS)], i);
 		if (i % PER_COMMIT == 0)
-			check(recording__commit(made.recording, &err));
+			check(recording__commit(synthetic.recording, &err));
 	}
-	check(recording__close(made.recording, &err));
+	check(recording__close(synthetic.recording, &err));
 	printf("%.1f ms\n", cpu_ms());
-	ids__free(made.ids);
-	free(made.native);
-	free(made.runtime);
-	free(made.pool);
+	ids__free(synthetic.ids);
+	free(synthetic.native);
+	free(synthetic.runtime);
+	free(synthetic.pool);
 	return 0;
 }

@@ -7,11 +7,11 @@
 #include "core/base/util.h"
 #include "tests/tap.h"
 
-#include "tests/unit/made_up.h"
+#include "tests/unit/synthetic.h"
 
 #include "bpf/jvm_unwind.bpf.c"
 
-#define HEAP	       0x500000ULL /* JIT code of made_up.h; its first page is segment 0 */
+#define HEAP	       0x500000ULL /* JIT code of synthetic.h; its first page is segment 0 */
 #define HEAP_BYTES     0x40000
 #define SEGMENT_LOG2   7
 #define SEGMENTS       (HEAP_BYTES >> SEGMENT_LOG2)

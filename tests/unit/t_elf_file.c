@@ -142,14 +142,14 @@ static void test_memory(void)
 	uint64_t vaddr;
 	size_t len;
 	unsigned char *image = workdir__read("packed", &len);
-	GElf_Shdr frames = {}, symbols = {}, made = {};
+	GElf_Shdr frames = {}, symbols = {}, generated = {};
 
 	is_int(elf_file__open_memory(image, len, "[x]", &file, NULL), 0, "memory image");
 	is_int(file->fd, -1, "has no descriptor");
 	is_str(file->path, "[x]", "path");
 	is_int(elf_file__find_symbol(file, "twice", &vaddr, NULL), 0, "symbol in it");
 	ok(elf_file__section(file, ".debug_info", NULL), "compressed section in it");
-	ok(!file->made, "its own section headers are used");
+	ok(!file->generated, "its own section headers are used");
 	elf_file__section(file, ".eh_frame", &frames);
 	elf_file__section(file, ".dynsym", &symbols);
 	elf_file__free(file);
@@ -160,12 +160,13 @@ static void test_memory(void)
 	ehdr->e_shnum = ehdr->e_shstrndx = 0;
 	is_int(elf_file__open_memory(image, len, "[y]", &file, NULL), 0, "no section headers");
 	ok(file->build_id_len > 0, "build-id from the program headers");
-	ok(file->made && elf_file__section(file, ".text", NULL), "code by the program headers");
-	ok(elf_file__section(file, ".eh_frame", &made) && made.sh_addr == frames.sh_addr &&
-		   made.sh_size == frames.sh_size,
+	ok(file->generated && elf_file__section(file, ".text", NULL),
+	   "code by the program headers");
+	ok(elf_file__section(file, ".eh_frame", &generated) &&
+		   generated.sh_addr == frames.sh_addr && generated.sh_size == frames.sh_size,
 	   "call frame information by PT_GNU_EH_FRAME");
-	ok(elf_file__section(file, ".dynsym", &made) && made.sh_addr == symbols.sh_addr &&
-		   made.sh_size == symbols.sh_size,
+	ok(elf_file__section(file, ".dynsym", &generated) && generated.sh_addr == symbols.sh_addr &&
+		   generated.sh_size == symbols.sh_size,
 	   "symbols by PT_DYNAMIC, as many as there are");
 	elf_file__free(file);
 	free(image);

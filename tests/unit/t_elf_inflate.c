@@ -86,37 +86,40 @@ static void test_formats(void)
 
 static uint8_t contents[CONTENTS];
 
-struct made {
+struct synthetic {
 	uint8_t *data; /* contents of the section, ROOM bytes */
 	size_t size;
 	int fd;
 };
 
-static struct made make(void)
+static struct synthetic make(void)
 {
-	struct made made = { .fd = memfd_create("made", MFD_CLOEXEC) };
+	struct synthetic synthetic = { .fd = memfd_create("made", MFD_CLOEXEC) };
 
-	if (made.fd < 0 || ftruncate(made.fd, DATA_AT + ROOM))
+	if (synthetic.fd < 0 || ftruncate(synthetic.fd, DATA_AT + ROOM))
 		exit(1);
-	made.data = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd, DATA_AT);
-	if (made.data == MAP_FAILED)
+	synthetic.data =
+		mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_SHARED, synthetic.fd, DATA_AT);
+	if (synthetic.data == MAP_FAILED)
 		exit(1);
-	return made;
+	return synthetic;
 }
 
-static void put_header(struct made *made, uint32_t type, uint64_t size)
+static void put_header(struct synthetic *synthetic, uint32_t type, uint64_t size)
 {
-	memcpy(made->data, &(Elf64_Chdr) { .ch_type = type, .ch_size = size, .ch_addralign = 1 },
+	memcpy(synthetic->data,
+	       &(Elf64_Chdr) { .ch_type = type, .ch_size = size, .ch_addralign = 1 },
 	       sizeof(Elf64_Chdr));
-	made->size = max_of(made->size, sizeof(Elf64_Chdr));
+	synthetic->size = max_of(synthetic->size, sizeof(Elf64_Chdr));
 }
 
 /* Appends one frame. If @sized, its header contains the size of the contents. */
-static void put_frame(struct made *made, const void *from, size_t n, int level, bool sized)
+static void put_frame(struct synthetic *synthetic, const void *from, size_t n, int level,
+		      bool sized)
 {
 	ZSTD_CCtx *zstd = ZSTD_createCCtx();
 	ZSTD_inBuffer in = { from, n, 0 };
-	ZSTD_outBuffer out = { made->data + made->size, ROOM - made->size, 0 };
+	ZSTD_outBuffer out = { synthetic->data + synthetic->size, ROOM - synthetic->size, 0 };
 
 	ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, level);
 	ZSTD_CCtx_setParameter(zstd, ZSTD_c_contentSizeFlag, sized);
@@ -125,22 +128,24 @@ static void put_frame(struct made *made, const void *from, size_t n, int level, 
 		ZSTD_compressStream2(zstd, &out, &in, ZSTD_e_flush);
 	if (ZSTD_compressStream2(zstd, &out, &in, ZSTD_e_end))
 		exit(1);
-	made->size += out.pos;
+	synthetic->size += out.pos;
 	ZSTD_freeCCtx(zstd);
 }
 
 /* Reads section @name. Returns 0 if the contents are right, 1 if they are wrong, or an error of
  * elf_section__find() or elf_section__read(). */
-static int read_back(const struct made *made, const char *name, uint64_t flags)
+static int read_back(const struct synthetic *synthetic, const char *name, uint64_t flags)
 {
-	struct hostile_section section = { name, SHT_PROGBITS, 0, flags, 0, DATA_AT, made->size };
+	struct hostile_section section = {
+		name, SHT_PROGBITS, 0, flags, 0, DATA_AT, synthetic->size
+	};
 	struct elf_section found;
 	struct elf_file *file;
 	uint8_t *to = malloc(CONTENTS + 16);
 	int rc;
 
-	if (!hostile_elf__write(made->fd, NULL, 0, &section, 1, HEADERS_AT) ||
-	    elf_file__open(dup(made->fd), "/made", &file, NULL))
+	if (!hostile_elf__write(synthetic->fd, NULL, 0, &section, 1, HEADERS_AT) ||
+	    elf_file__open(dup(synthetic->fd), "/made", &file, NULL))
 		exit(1);
 	rc = elf_section__find(file, ".debug_info", &found);
 	if (!rc && found.size > CONTENTS + 16)
@@ -154,92 +159,93 @@ static int read_back(const struct made *made, const char *name, uint64_t flags)
 	return rc;
 }
 
-static void end(struct made *made)
+static void end(struct synthetic *synthetic)
 {
-	munmap(made->data, ROOM);
-	close(made->fd);
+	munmap(synthetic->data, ROOM);
+	close(synthetic->fd);
 }
 
 static void test_zstd(void)
 {
 	static const int levels[] = { 1, 3, 19, 22 };
-	struct made made = make();
+	struct synthetic synthetic = make();
 	size_t whole;
 
 	for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
 		/* Linkers store the size; without a size, level 22 requires a window of 128 MiB. */
 		for (int sized = levels[i] > 19; sized < 2; sized++) {
-			made.size = 0;
-			put_header(&made, ELFCOMPRESS_ZSTD, CONTENTS);
-			put_frame(&made, contents, CONTENTS, levels[i], sized);
-			is_int(read_back(&made, ".debug_info", SHF_COMPRESSED), 0,
+			synthetic.size = 0;
+			put_header(&synthetic, ELFCOMPRESS_ZSTD, CONTENTS);
+			put_frame(&synthetic, contents, CONTENTS, levels[i], sized);
+			is_int(read_back(&synthetic, ".debug_info", SHF_COMPRESSED), 0,
 			       "level %d, size %sknown", levels[i], sized ? "" : "un");
 		}
 	}
-	made.size = 0;
-	put_header(&made, ELFCOMPRESS_ZSTD, CONTENTS);
+	synthetic.size = 0;
+	put_header(&synthetic, ELFCOMPRESS_ZSTD, CONTENTS);
 	for (size_t at = 0; at < CONTENTS; at += CONTENTS / 8)
-		put_frame(&made, contents + at, CONTENTS / 8, 3, at & 1);
-	is_int(read_back(&made, ".debug_info", SHF_COMPRESSED), 0, "several frames");
-	whole = made.size;
+		put_frame(&synthetic, contents + at, CONTENTS / 8, 3, at & 1);
+	is_int(read_back(&synthetic, ".debug_info", SHF_COMPRESSED), 0, "several frames");
+	whole = synthetic.size;
 	for (size_t cut = 1; cut < 100; cut += 7) {
-		made.size = whole - cut;
-		is_int(read_back(&made, ".debug_info", SHF_COMPRESSED), -EBADMSG,
+		synthetic.size = whole - cut;
+		is_int(read_back(&synthetic, ".debug_info", SHF_COMPRESSED), -EBADMSG,
 		       "%zu bytes are missing", cut);
 	}
-	made.size = whole;
-	put_header(&made, ELFCOMPRESS_ZSTD, CONTENTS - 1);
-	is_int(read_back(&made, ".debug_info", SHF_COMPRESSED), -EBADMSG, "a size too small");
-	put_header(&made, ELFCOMPRESS_ZSTD, CONTENTS + 1);
-	is_int(read_back(&made, ".debug_info", SHF_COMPRESSED), -EBADMSG, "a size too large");
-	put_header(&made, ELFCOMPRESS_ZSTD, 1ULL << 60);
-	is_int(read_back(&made, ".debug_info", SHF_COMPRESSED), -EBADMSG, "an impossible size");
-	put_header(&made, ELFCOMPRESS_ZSTD + 1, CONTENTS);
-	is_int(read_back(&made, ".debug_info", SHF_COMPRESSED), -EBADMSG, "an unknown method");
-	put_header(&made, ELFCOMPRESS_ZSTD, CONTENTS);
-	made.data[whole / 2] ^= 0xff;
-	ok(read_back(&made, ".debug_info", SHF_COMPRESSED) != 0, "a byte is wrong");
+	synthetic.size = whole;
+	put_header(&synthetic, ELFCOMPRESS_ZSTD, CONTENTS - 1);
+	is_int(read_back(&synthetic, ".debug_info", SHF_COMPRESSED), -EBADMSG, "a size too small");
+	put_header(&synthetic, ELFCOMPRESS_ZSTD, CONTENTS + 1);
+	is_int(read_back(&synthetic, ".debug_info", SHF_COMPRESSED), -EBADMSG, "a size too large");
+	put_header(&synthetic, ELFCOMPRESS_ZSTD, 1ULL << 60);
+	is_int(read_back(&synthetic, ".debug_info", SHF_COMPRESSED), -EBADMSG,
+	       "an impossible size");
+	put_header(&synthetic, ELFCOMPRESS_ZSTD + 1, CONTENTS);
+	is_int(read_back(&synthetic, ".debug_info", SHF_COMPRESSED), -EBADMSG, "an unknown method");
+	put_header(&synthetic, ELFCOMPRESS_ZSTD, CONTENTS);
+	synthetic.data[whole / 2] ^= 0xff;
+	ok(read_back(&synthetic, ".debug_info", SHF_COMPRESSED) != 0, "a byte is wrong");
 	is_int(quota__retained(), 0, "no memory is left charged");
-	end(&made);
+	end(&synthetic);
 }
 
 /* More history than any linker uses: the decoder would allocate 1 GiB. */
 static void test_window(void)
 {
-	struct made made = make();
+	struct synthetic synthetic = make();
 
-	put_header(&made, ELFCOMPRESS_ZSTD, CONTENTS);
+	put_header(&synthetic, ELFCOMPRESS_ZSTD, CONTENTS);
 	/* magic number; no content size, no checksum; window of 2^30 bytes; a last block, raw */
-	memcpy(made.data + made.size, "\x28\xb5\x2f\xfd\x00\xa0\x01\x00\x00", 9);
-	made.size += 9;
-	is_int(read_back(&made, ".debug_info", SHF_COMPRESSED), -EBADMSG, "a window of 1 GiB");
-	end(&made);
+	memcpy(synthetic.data + synthetic.size, "\x28\xb5\x2f\xfd\x00\xa0\x01\x00\x00", 9);
+	synthetic.size += 9;
+	is_int(read_back(&synthetic, ".debug_info", SHF_COMPRESSED), -EBADMSG, "a window of 1 GiB");
+	end(&synthetic);
 }
 
 static void test_gnu(void)
 {
-	struct made made = make();
+	struct synthetic synthetic = make();
 	uint64_t size = htobe64(CONTENTS);
 	uLongf n = ROOM - 12;
 
-	compress2(made.data + 12, &n, contents, CONTENTS, 6);
-	memcpy(made.data, "ZLIB", 4);
-	memcpy(made.data + 4, &size, sizeof(size));
-	made.size = 12 + n;
-	is_int(read_back(&made, ".zdebug_info", 0), 0, ".zdebug_info");
-	is_int(read_back(&made, ".zdebug_line", 0), -ENOENT, "another name");
-	is_int(read_back(&made, ".zdebug_infos", 0), -ENOENT, "a longer name");
-	made.size--;
-	is_int(read_back(&made, ".zdebug_info", 0), -EBADMSG, "the end is missing");
-	made.size++;
+	compress2(synthetic.data + 12, &n, contents, CONTENTS, 6);
+	memcpy(synthetic.data, "ZLIB", 4);
+	memcpy(synthetic.data + 4, &size, sizeof(size));
+	synthetic.size = 12 + n;
+	is_int(read_back(&synthetic, ".zdebug_info", 0), 0, ".zdebug_info");
+	is_int(read_back(&synthetic, ".zdebug_line", 0), -ENOENT, "another name");
+	is_int(read_back(&synthetic, ".zdebug_infos", 0), -ENOENT, "a longer name");
+	synthetic.size--;
+	is_int(read_back(&synthetic, ".zdebug_info", 0), -EBADMSG, "the end is missing");
+	synthetic.size++;
 	size = htobe64(1ULL << 60);
-	memcpy(made.data + 4, &size, sizeof(size));
-	is_int(read_back(&made, ".zdebug_info", 0), -EBADMSG, "an impossible size");
-	memcpy(made.data, "BLIZ", 4);
-	is_int(read_back(&made, ".zdebug_info", 0), -EBADMSG, "no header");
-	made.size = 11;
-	is_int(read_back(&made, ".zdebug_info", 0), -EBADMSG, "half a header");
-	end(&made);
+	memcpy(synthetic.data + 4, &size, sizeof(size));
+	is_int(read_back(&synthetic, ".zdebug_info", 0), -EBADMSG, "an impossible size");
+	memcpy(synthetic.data, "BLIZ", 4);
+	is_int(read_back(&synthetic, ".zdebug_info", 0), -EBADMSG, "no header");
+	synthetic.size = 11;
+	is_int(read_back(&synthetic, ".zdebug_info", 0), -EBADMSG, "half a header");
+	end(&synthetic);
 }
 
 int main(void)

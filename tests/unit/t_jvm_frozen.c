@@ -16,7 +16,7 @@
 #define WORDS  64
 #define CLASS  0x1234560
 
-struct made_chunk { /* layout as in jvm_chunks below */
+struct synthetic_chunk { /* layout as in jvm_chunks below */
 	uint64_t mark, class, parent;
 	int32_t size, sp, bottom, unused;
 	uint64_t pc, words[WORDS];
@@ -26,7 +26,7 @@ static struct elf_file *file;
 static struct jvm_vm *vm;
 static struct jvm_objects objects;
 static struct jvm_chunks chunks;
-static struct made_chunk inner, outer;
+static struct synthetic_chunk inner, outer;
 static uint64_t compiled, interpreted;
 
 static void open_vm(void)
@@ -50,27 +50,27 @@ static void open_vm(void)
 	objects = (struct jvm_objects) { .vm = vm };
 	chunks = (struct jvm_chunks) { .objects = &objects,
 				       .class = CLASS,
-				       .parent = offsetof(struct made_chunk, parent),
-				       .size = offsetof(struct made_chunk, size),
-				       .sp = offsetof(struct made_chunk, sp),
-				       .bottom = offsetof(struct made_chunk, bottom),
-				       .pc = offsetof(struct made_chunk, pc),
-				       .stack = offsetof(struct made_chunk, words) };
+				       .parent = offsetof(struct synthetic_chunk, parent),
+				       .size = offsetof(struct synthetic_chunk, size),
+				       .sp = offsetof(struct synthetic_chunk, sp),
+				       .bottom = offsetof(struct synthetic_chunk, bottom),
+				       .pc = offsetof(struct synthetic_chunk, pc),
+				       .stack = offsetof(struct synthetic_chunk, words) };
 }
 
 /* Builds two compiled frames in the inner chunk, and an interpreted one with two locals in the
  * outer chunk. */
 static void build(void)
 {
-	inner = (struct made_chunk) { .class = CLASS,
-				      .parent = (uint64_t)(uintptr_t)&outer,
-				      .size = 16,
-				      .sp = 6,
-				      .bottom = 14,
-				      .pc = compiled };
+	inner = (struct synthetic_chunk) { .class = CLASS,
+					   .parent = (uint64_t)(uintptr_t)&outer,
+					   .size = 16,
+					   .sp = 6,
+					   .bottom = 14,
+					   .pc = compiled };
 	inner.words[4] = 0x7777; /* rbp of the innermost frame */
 	inner.words[9] = compiled;
-	outer = (struct made_chunk) {
+	outer = (struct synthetic_chunk) {
 		.class = CLASS, .size = 24, .sp = 4, .bottom = 18, .pc = interpreted
 	};
 	outer.words[2] = 12 - 2; /* distance to rbp, at word 12 */

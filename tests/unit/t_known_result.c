@@ -19,12 +19,12 @@
 #define WALKS	 0 /* a runtime with frames of its own */
 #define COMPILES 1 /* one that compiles to anonymous memory and reports names */
 
-#define FILE_AT	  0x400000
-#define OTHER_AT  0x600000
-#define MADE_AT	  0x900000
-#define NOWHERE	  0xc00000
-#define KERNEL_IP 0xffffffff81000010
-#define SLOT	  3
+#define FILE_AT	     0x400000
+#define OTHER_AT     0x600000
+#define GENERATED_AT 0x900000
+#define NOWHERE	     0xc00000
+#define KERNEL_IP    0xffffffff81000010
+#define SLOT	     3
 
 struct runtime_session {
 	uint64_t asked, shift;
@@ -246,9 +246,10 @@ static bool begin(struct user *user)
 					    .bias = OTHER_AT,
 					    .image = &two,
 					    .path = "/two" };
-	user->mapped[2] = (struct mapped) {
-		.start = MADE_AT, .end = MADE_AT + 0x10000, .bias = MADE_AT, .path = ""
-	};
+	user->mapped[2] = (struct mapped) { .start = GENERATED_AT,
+					    .end = GENERATED_AT + 0x10000,
+					    .bias = GENERATED_AT,
+					    .path = "" };
 	user->process = (struct process) { .serial = 1,
 					   .code_sources = user->code_sources,
 					   .pidfd = -1,
@@ -415,7 +416,7 @@ static void write_map(const char *mode, const char *name)
 {
 	FILE *map = fopen(map_path, mode);
 
-	if (!map || fprintf(map, "%x 100 %s\n", MADE_AT, name) < 0 || fclose(map))
+	if (!map || fprintf(map, "%x 100 %s\n", GENERATED_AT, name) < 0 || fclose(map))
 		exit(1);
 }
 
@@ -458,9 +459,9 @@ static void test_file_code(void)
 	take_three("another stack in its place", 1);
 }
 
-static void test_made_code(void)
+static void test_generated_code(void)
 {
-	draw(MADE_AT + 0x10);
+	draw(GENERATED_AT + 0x10);
 	take(true, STATE_UNKNOWN, 77);
 	take_three("code of no file", 1);
 	change("a compiler is attached", attach_compiler, 1);
@@ -486,7 +487,7 @@ int main(void)
 	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", getpid());
 	unlink(map_path);
 	test_file_code();
-	test_made_code();
+	test_generated_code();
 	unlink(map_path);
 	end(&users[0]);
 	end(&users[1]);

@@ -89,7 +89,7 @@ static struct runtime_range find(uint64_t *ret_text)
 	return found;
 }
 
-static void test_made_up(void)
+static void test_synthetic(void)
 {
 	uint64_t hashes[2], text;
 	struct runtime_range found;
@@ -133,7 +133,7 @@ static void test_node(void)
 int main(void)
 {
 	workdir__make();
-	test_made_up();
+	test_synthetic();
 	test_node();
 	return tap__done();
 }

@@ -5,7 +5,7 @@
 
 #include "runtimes/node/node_positions.h"
 #include "tests/tap.h"
-#include "tests/unit/node_made_up.h"
+#include "tests/unit/node_synthetic.h"
 
 static struct program program;
 

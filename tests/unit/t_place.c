@@ -20,7 +20,7 @@
 #define LOOP_VADDR 0x1000
 #define LOOP	   0x100
 #define BIAS	   0x400000
-#define MADE	   0x900000 /* anonymous memory */
+#define GENERATED  0x900000 /* anonymous memory */
 #define AT_ONCE	   1	    /* ns; earlier than any time of the clock */
 
 static size_t loops(const struct runtime_image *image, const struct runtime_range **ret)
@@ -70,8 +70,9 @@ static void begin(void)
 	mapped[0] = (struct mapped) {
 		.start = BIAS, .end = BIAS + 0x10000, .bias = BIAS, .image = &one, .path = "/one"
 	};
-	mapped[1] =
-		(struct mapped) { .start = MADE, .end = MADE + 0x10000, .bias = MADE, .path = "" };
+	mapped[1] = (struct mapped) {
+		.start = GENERATED, .end = GENERATED + 0x10000, .bias = GENERATED, .path = ""
+	};
 	mapped[2] = (struct mapped) { .start = 0xa00000, .end = 0xa10000, .path = "/memfd:code" };
 	mapped[3] = (struct mapped) { .start = 0xb00000, .end = 0xb10000, .path = "/unreadable" };
 	process = (struct process) { .runtimes = &runtimes,
@@ -112,7 +113,7 @@ static void test_kinds(void)
 		{ BIAS + LOOP_VADDR, PLACE_IMAGE, 1 << LOOP_RUNTIME, "the loop's first byte" },
 		{ BIAS + LOOP_VADDR + LOOP - 1, PLACE_IMAGE, 1 << LOOP_RUNTIME, "its last" },
 		{ BIAS + LOOP_VADDR + LOOP, PLACE_IMAGE, 0, "the byte behind it" },
-		{ MADE + 0x10, PLACE_ANONYMOUS, 0, "anonymous memory" },
+		{ GENERATED + 0x10, PLACE_ANONYMOUS, 0, "anonymous memory" },
 		{ 0xa00010, PLACE_ANONYMOUS, 0, "memory without a file, though with a path" },
 		{ 0xb00010, PLACE_UNKNOWN, 0, "a file that could not be read" },
 		{ 0xc00010, PLACE_UNKNOWN, 0, "nothing" },
@@ -157,7 +158,7 @@ static void test_changed_mappings(void)
 	is_int(at(BIAS + 0x20).kind, PLACE_UNKNOWN, "nothing is mapped any more");
 	is_int(place__numbered(&process, second.number)->vaddr, 0x20,
 	       "the number stands for what was there");
-	is_int(at(MADE).generation, 0, "what is met for the first time");
+	is_int(at(GENERATED).generation, 0, "what is met for the first time");
 	ok(at(BIAS + 0x20).generation > 0, "what is not: no code that was recorded before");
 }
 
@@ -166,16 +167,17 @@ static void test_compiler(void)
 	uint32_t number;
 
 	begin();
-	number = at(MADE + 0x10).number;
+	number = at(GENERATED + 0x10).number;
 	at(0xa00010);
 	space.attached = 1 << COMPILER;
 	is_int(place__numbered(&process, number)->compiler, COMPILER, "attached: seen by number");
-	is_int(at(MADE + 0x10).kind, PLACE_COMPILED, "memory that a compiler has");
-	is_int(at(MADE + 0x10).number, number, "is the same place");
+	is_int(at(GENERATED + 0x10).kind, PLACE_COMPILED, "memory that a compiler has");
+	is_int(at(GENERATED + 0x10).number, number, "is the same place");
 	is_int(at(0xa00010).kind, PLACE_ANONYMOUS, "a compiler has no memory with a path");
 	process.attached = space.attached;
 	process.space = NULL;
-	is_int(at(MADE + 0x10).compiler, COMPILER, "the same in the last samples of a process");
+	is_int(at(GENERATED + 0x10).compiler, COMPILER,
+	       "the same in the last samples of a process");
 }
 
 __attribute__((format(printf, 2, 3))) static void write_map(const char *mode, const char *fmt, ...)
@@ -205,33 +207,34 @@ static void test_map(void)
 	begin();
 	space.attached = 1 << COMPILER;
 	mapped[2].path = ""; /* both belong to the compiler */
-	old = at_time(MADE + 0x10, now_ns());
+	old = at_time(GENERATED + 0x10, now_ns());
 	is_str(name_of(old.number), "", "no map yet");
-	write_map("w", "%x 100 first\n", MADE);
+	write_map("w", "%x 100 first\n", GENERATED);
 	compiled_code__read(&process, CODE_LOOK_FILES);
-	new = at_time(MADE + 0x10, now_ns());
+	new = at_time(GENERATED + 0x10, now_ns());
 	is_int(new.number, old.number, "to become known is no change");
 	is_str(name_of(new.number), "first", "its name");
 	compiled_code__read(&process, CODE_LOOK_ALL);
-	write_map("a", "%x 100 second\n", MADE);
-	new = at_time(MADE + 0x10, now_ns());
+	write_map("a", "%x 100 second\n", GENERATED);
+	new = at_time(GENERATED + 0x10, now_ns());
 	is_int(new.number, old.number + 1, "other code is another place");
 	is_int(new.generation, old.generation + 1, "of the next generation");
 	is_str(name_of(new.number), "second", "with its own name");
 	is_str(name_of(old.number), "first", "as the old one has");
 	unlink(map_path);
-	write_map("w", "%x 100 second\n", MADE);
+	write_map("w", "%x 100 second\n", GENERATED);
 	compiled_code__read(&process, CODE_LOOK_FILES);
-	is_int(at_time(MADE + 0x10, now_ns()).number, new.number,
+	is_int(at_time(GENERATED + 0x10, now_ns()).number, new.number,
 	       "a map that was written anew, and says the same");
 	unlink(map_path);
-	write_map("w", "%x 100 third\n", MADE);
+	write_map("w", "%x 100 third\n", GENERATED);
 	compiled_code__read(&process, CODE_LOOK_FILES);
-	is_int(at_time(MADE + 0x10, now_ns()).number, new.number + 1, "... and something else");
+	is_int(at_time(GENERATED + 0x10, now_ns()).number, new.number + 1,
+	       "... and something else");
 	ok(!compiled_code__refusal(&process, &err), "nothing was refused");
 	process.runtimes = &(struct runtime_set) { .list = list };
 	process__forget_code(&process);
-	is_str(name_of(at_time(MADE + 0x10, now_ns()).number), "", "a map that nobody wants");
+	is_str(name_of(at_time(GENERATED + 0x10, now_ns()).number), "", "a map that nobody wants");
 }
 
 /* Only the map shows that this is compiled code; the memory belongs to no compiler. */
@@ -253,14 +256,14 @@ static void test_bounds(void)
 	uint32_t before, n;
 
 	begin();
-	before = at(MADE).generation;
+	before = at(GENERATED).generation;
 	for (n = 1; n < PLACES_MAX; n++)
 		at(BIAS + n);
 	is_int(places__count(&process), PLACES_MAX, "as many as are remembered");
-	is_int(at(MADE).number, 1, "all of them are");
+	is_int(at(GENERATED).number, 1, "all of them are");
 	is_int(at(BIAS + n).number, 1, "with one more it begins anew");
 	is_int(places__epoch(&process), 2, "in another epoch");
-	ok(at(MADE).generation > before, "where no code is taken for that of the one before");
+	ok(at(GENERATED).generation > before, "where no code is taken for that of the one before");
 }
 
 /* This function, in the real process. */

@@ -195,7 +195,7 @@ static void test_thread_locals(const char *compiler)
 
 /* --- all builds --- */
 
-static void test_made_up(const char *how)
+static void test_synthetic(const char *how)
 {
 	char compiler[16];
 
@@ -275,7 +275,7 @@ static size_t check_loops(const char *path, const char *label)
 	return n;
 }
 
-static void test_made_up_loops(const char *how)
+static void test_synthetic_loops(const char *how)
 {
 	struct elf_file *file;
 
@@ -329,7 +329,7 @@ static void check_kind(const char *path)
 }
 
 /* Builds a program with a function of tail calls, and with a message of the compiler. */
-static void test_made_up_kind(const char *how)
+static void test_synthetic_kind(const char *how)
 {
 	struct elf_file *file = NULL;
 
@@ -368,9 +368,9 @@ int main(void)
 	workdir__make();
 	workdir__write("source.c", source);
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
-		test_made_up(ways[i]);
-		test_made_up_loops(ways[i]);
-		test_made_up_kind(ways[i]);
+		test_synthetic(ways[i]);
+		test_synthetic_loops(ways[i]);
+		test_synthetic_kind(ways[i]);
 	}
 	workdir__write("tls.c", tls_source);
 	test_thread_locals("gcc");

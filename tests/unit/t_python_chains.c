@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The CPython walker's way along the frames of each version: complete stacks, stacks that change
  * during the walk, and impossible stacks. */
-#include "tests/unit/python_made_up.h"
+#include "tests/unit/python_synthetic.h"
 
 /* outer() calls middle(), which calls inner(): in one loop, from 3.11 on. */
 static void call_three(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The CPython walker's reports about the GIL in a made-up process: held, free, waited for (and its
  * owner), or unknown. The stack never depends on them. */
-#include "tests/unit/python_made_up.h"
+#include "tests/unit/python_synthetic.h"
 
 #define HOLDER_TID 4711
 #define GLIBC_TID  720

@@ -3,7 +3,7 @@
  * real processes (tests/live/dump_python_locks.t), and states that no process has. */
 #include "runtimes/python/python_frames.h"
 #include "runtimes/python/python_locks.h"
-#include "tests/unit/python_made_up.h"
+#include "tests/unit/python_synthetic.h"
 
 #define FUTEX_FS 0x7f0000001000ULL /* fs base of the waiting thread */
 #define OTHER_FS 0x7f0000002000ULL

@@ -75,7 +75,7 @@ static struct function_names *read_tables(const char *path, int fd)
 	return names;
 }
 
-static void test_made_up(const char *options)
+static void test_synthetic(const char *options)
 {
 	static const struct {
 		const char *function, *want;
@@ -238,8 +238,8 @@ int main(void)
 	struct pythons pythons;
 
 	workdir__make();
-	test_made_up("");
-	test_made_up("-Wl,-z,pack-relative-relocs");
+	test_synthetic("");
+	test_synthetic("-Wl,-z,pack-relative-relocs");
 	pythons__find(&pythons);
 	for (size_t i = 0; i < pythons.n; i++)
 		test_interpreter(pythons.list[i].command);

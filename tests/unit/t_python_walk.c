@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The CPython walker on made-up frames, code objects and strings, one by one. t_python_chains tests
  * chains of frames. */
-#include "tests/unit/python_made_up.h"
+#include "tests/unit/python_synthetic.h"
 
 /* Makes the thread run only the code @code. */
 static void run_code(uint64_t code)

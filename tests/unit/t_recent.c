@@ -4,7 +4,7 @@
 #include "core/base/util.h"
 #include "tests/tap.h"
 
-#include "tests/unit/made_up.h"
+#include "tests/unit/synthetic.h"
 
 #define ROUNDS	  4000
 #define UNIT_NS	  (1ULL << RECENT_NS_LOG2)

@@ -309,7 +309,7 @@ static void check_with_and_without(const char *path, const char *label, bool str
 
 /* --- all builds --- */
 
-static void test_made_up(const char *how)
+static void test_synthetic(const char *how)
 {
 	/* Without optimization vm_exec_core has only one indirect jump. A static program has no
 	 * .dynsym. */
@@ -385,7 +385,7 @@ int main(void)
 	write_ops();
 	test_versions();
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++)
-		test_made_up(ways[i]);
+		test_synthetic(ways[i]);
 	test_without_descriptions();
 	test_others();
 	rubies__find(&rubies);

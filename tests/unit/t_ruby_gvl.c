@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The CRuby walker's reports about the GVL in a made-up process: held, free, waited for (and its
  * owner), or unknown. The stack never depends on them. */
-#include "tests/unit/ruby_made_up.h"
+#include "tests/unit/ruby_synthetic.h"
 
 #define RUNNER_TID   4711
 #define GLIBC_TID    720
@@ -143,7 +143,7 @@ int main(void)
 	walker__open();
 	host__set(&cfg_locks, 1);
 	host.task.thread_pid = &numbers;
-	for (size_t nth = 0; nth < ARRAY_SIZE(versions_made_up); nth++) {
+	for (size_t nth = 0; nth < ARRAY_SIZE(synthetic_versions); nth++) {
 		if (!reset(nth))
 			continue;
 		reset_with_lock(nth, &(struct c_library) { .tid = GLIBC_TID });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The CRuby walker on made-up code and objects, and the names that it sends, once each. t_ruby_walk
  * tests chains of frames. */
-#include "tests/unit/ruby_made_up.h"
+#include "tests/unit/ruby_synthetic.h"
 
-static size_t nth; /* index in versions_made_up */
+static size_t nth; /* index in synthetic_versions */
 
 /* --- owners --- */
 
@@ -433,7 +433,7 @@ static void test_losses(void)
 int main(void)
 {
 	walker__open();
-	for (nth = 0; nth < ARRAY_SIZE(versions_made_up); nth++) {
+	for (nth = 0; nth < ARRAY_SIZE(synthetic_versions); nth++) {
 		if (!reset(nth))
 			continue;
 		test_classes();

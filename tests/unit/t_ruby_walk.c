@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The CRuby walker on made-up control frames: chains of frames, and data that is not a frame.
  * t_ruby_names tests their names. */
-#include "tests/unit/ruby_made_up.h"
+#include "tests/unit/ruby_synthetic.h"
 
-static size_t nth; /* index in versions_made_up */
+static size_t nth; /* index in synthetic_versions */
 
 /* --- frames --- */
 
@@ -615,7 +615,7 @@ int main(void)
 	static const int shifts[] = { 160, 0 };
 
 	walker__open();
-	for (nth = 0; nth < ARRAY_SIZE(versions_made_up); nth++) {
+	for (nth = 0; nth < ARRAY_SIZE(synthetic_versions); nth++) {
 		if (!reset(nth))
 			continue;
 		test_methods();

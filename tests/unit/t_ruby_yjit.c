@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The CRuby walker on an innermost frame of YJIT's code, whose pc may be that of an earlier call.
  */
-#include "tests/unit/ruby_made_up.h"
+#include "tests/unit/ruby_synthetic.h"
 
 #define CODE_START ((uintptr_t)code)
 #define C_CODE	   (CODE_START + 0x20000000) /* in reach of a `call` */
@@ -10,7 +10,7 @@
 #define RETURNS	   2048 /* offset of a return address in the code */
 
 static uint8_t code[4096];
-static size_t nth; /* index in versions_made_up */
+static size_t nth; /* index in synthetic_versions */
 
 static void native(uint64_t ip)
 {
@@ -191,8 +191,8 @@ static void test_low(void)
 int main(void)
 {
 	walker__open();
-	for (nth = 0; nth < ARRAY_SIZE(versions_made_up); nth++) {
-		if (versions_made_up[nth].major * 10 + versions_made_up[nth].minor < 31)
+	for (nth = 0; nth < ARRAY_SIZE(synthetic_versions); nth++) {
+		if (synthetic_versions[nth].major * 10 + synthetic_versions[nth].minor < 31)
 			continue;
 		test_place();
 		test_natives();

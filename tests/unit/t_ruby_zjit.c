@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The CRuby walker on frames of ZJIT's code, as zjit.h of 4.1 describes them: the control frame's
  * own pc and iseq are those of an earlier frame. */
-#include "tests/unit/ruby_made_up.h"
+#include "tests/unit/ruby_synthetic.h"
 
 #define NATIVE_WORDS 64
 #define ZJIT_CODE    ((uintptr_t)code)
@@ -10,7 +10,7 @@
 
 static uint8_t code[4096];
 
-static size_t nth;	      /* index in versions_made_up */
+static size_t nth;	      /* index in synthetic_versions */
 static uint64_t entry_at;     /* address of rb_zjit_entry */
 static uint64_t native, slot; /* the native stack, and the next word in it for a record */
 
@@ -225,8 +225,8 @@ static void test_before(void)
 int main(void)
 {
 	walker__open();
-	for (nth = 0; nth < ARRAY_SIZE(versions_made_up); nth++) {
-		const struct ruby_number_of *number = &versions_made_up[nth];
+	for (nth = 0; nth < ARRAY_SIZE(synthetic_versions); nth++) {
+		const struct ruby_number_of *number = &synthetic_versions[nth];
 
 		if (number->major < 4)
 			continue;

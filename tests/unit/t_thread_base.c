@@ -173,7 +173,7 @@ static void make_thread(int at, int other, uint32_t tid)
 	page[at + 7] = tid;
 }
 
-static void test_made_up(void)
+static void test_synthetic(void)
 {
 	page = mmap(NULL, 8 * WORDS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
@@ -257,6 +257,6 @@ int main(void)
 	test_program("gcc -static");
 	test_program("musl-gcc");
 	test_program("musl-gcc -static");
-	test_made_up();
+	test_synthetic();
 	return tap__done();
 }

@@ -3,16 +3,16 @@
 #include "core/base/util.h"
 #include "tests/tap.h"
 
-#include "tests/unit/made_up.h"
+#include "tests/unit/synthetic.h"
 
 static void test_torn_mappings(void)
 {
 	struct mapping_list *list = &sampler__mappings()->lists[0];
-	const struct code_callers made = { .start = CODE, .bytes = 64, .walkers = 1 };
+	const struct code_callers generated_callers = { .start = CODE, .bytes = 64, .walkers = 1 };
 	const struct code_callers *callers = &scratch__get()->unwind.mapping.callers;
 
 	reset();
-	list->made = made;
+	list->generated_callers = generated_callers;
 	list->changes = 1;
 	ok(finds(CODE, 0, COUNT_TORN_MAPPINGS), "a list that is being written");
 	ok(finds(CODE - 1, 0, COUNT_TORN_MAPPINGS) && finds(JIT + 0x1000, 0, COUNT_TORN_MAPPINGS),
@@ -20,10 +20,11 @@ static void test_torn_mappings(void)
 	list->n = 0;
 	ok(finds(CODE, 0, COUNT_TORN_MAPPINGS), "nor if it seems to be empty");
 	set_mappings();
-	list->made = made;
+	list->generated_callers = generated_callers;
 	list->changes = 2;
 	ok(finds(CODE, CODE, 0), "one that was");
-	ok(finds(CODE - 1, 0, COUNT_UNMAPPED_PC) && !memcmp(callers, &made, sizeof(made)),
+	ok(finds(CODE - 1, 0, COUNT_UNMAPPED_PC) &&
+		   !memcmp(callers, &generated_callers, sizeof(generated_callers)),
 	   "then a pc is unmapped, and who calls new code comes from the same list");
 }
 
@@ -31,17 +32,18 @@ static void test_torn_mappings(void)
 static void test_ended_mappings(void)
 {
 	struct mappings_rec *rec = sampler__mappings();
-	const struct code_callers made = { .start = CODE, .bytes = 64, .walkers = 1 };
+	const struct code_callers generated_callers = { .start = CODE, .bytes = 64, .walkers = 1 };
 	static const _Alignas(MAPLE_NODE_BYTES) char empty_leaf[MAPLE_NODE_BYTES];
 	struct unwind_state *u = &scratch__get()->unwind;
 	uint32_t version;
 
 	reset();
-	rec->lists[0].made = made;
+	rec->lists[0].generated_callers = generated_callers;
 	version = mappings__version(SPACE);
 	rec->ended = 5;
 	memset(u, 0, sizeof(*u));
-	ok(finds(CODE, 0, COUNT_ENDED_MAPPING) && !memcmp(&u->mapping.callers, &made, sizeof(made)),
+	ok(finds(CODE, 0, COUNT_ENDED_MAPPING) &&
+		   !memcmp(&u->mapping.callers, &generated_callers, sizeof(generated_callers)),
 	   "no published mapping is used, and who calls new code is known");
 	ok(u->over, "the sample says so");
 	ok(finds(CODE - 1, 0, COUNT_UNMAPPED_PC), "what is not published is as before");

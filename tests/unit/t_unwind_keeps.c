@@ -4,7 +4,7 @@
 #include "core/base/util.h"
 #include "tests/tap.h"
 
-#include "tests/unit/made_up.h"
+#include "tests/unit/synthetic.h"
 
 #define PC_AT	  64 /* offset of the interrupted instruction in the machine code */
 #define CALLED_AT 160

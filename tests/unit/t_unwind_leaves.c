@@ -5,7 +5,7 @@
 #include "core/base/util.h"
 #include "tests/tap.h"
 
-#include "tests/unit/made_up.h"
+#include "tests/unit/synthetic.h"
 
 #define CALLED_AT 20 /* word of the return address; the caller's frame is above */
 #define OUTER_AT  40 /* word that the caller's rbp points to */

@@ -3,7 +3,7 @@
 #include "core/base/util.h"
 #include "tests/tap.h"
 
-#include "tests/unit/made_up.h"
+#include "tests/unit/synthetic.h"
 
 #define AREA                                                                                 \
 	0x7fff80000000ULL /* the kernel's page in the process; it begins with the trampoline \

@@ -4,7 +4,7 @@
 #include "core/base/util.h"
 #include "tests/tap.h"
 
-#include "tests/unit/made_up.h"
+#include "tests/unit/synthetic.h"
 
 #define X  NATIVE_EXACT
 #define FP ((uint64_t)EVIDENCE_FRAME_POINTER << NATIVE_EVIDENCE_SHIFT)

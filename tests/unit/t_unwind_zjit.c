@@ -4,7 +4,7 @@
 #include "core/base/util.h"
 #include "tests/tap.h"
 
-#include "tests/unit/made_up.h"
+#include "tests/unit/synthetic.h"
 
 #include "bpf/ruby_procs.bpf.h"
 

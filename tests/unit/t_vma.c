@@ -237,7 +237,7 @@ static void test_files(void)
 
 /* Makes a mapping for code in anonymous memory. It is made only if the callers of such code are
  * published. */
-static void test_made(void)
+static void test_generated(void)
 {
 	struct range ranges[] = { { 0xffff, NULL }, { 0x1ffff, NULL }, { UINT64_MAX, NULL } };
 	struct unwind_state *u = &scratch__get()->unwind;
@@ -264,11 +264,11 @@ static void test_made(void)
 		       : i == 5 ? COUNT_ADDRESS_UNMAPPED
 				: COUNT_UNMAPPED_PC,
 		       "code that a process has made just now: case %d", i);
-		ok(!known || (u->made && u->unpublished && !u->mapping.n_pages &&
+		ok(!known || (u->unlisted && u->unpublished && !u->mapping.n_pages &&
 			      u->mapping.start == 0x10000 && u->mapping.end == 0x20000 &&
 			      u->mapping.callers.start == 0x5000),
 		   "its mapping, and who calls it");
-		ok(known || !u->made, "else there is none");
+		ok(known || !u->unlisted, "else there is none");
 		inode.i_size -= has_file;
 	}
 }
@@ -329,7 +329,7 @@ int main(void)
 	test_levels(9, 2, MAPLE_RANGE_64);
 	test_entries();
 	test_files();
-	test_made();
+	test_generated();
 	test_reported();
 	sampler__close();
 	free(nodes);

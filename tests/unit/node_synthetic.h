@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef BRAID_TESTS_UNIT_NODE_MADE_UP_H
-#define BRAID_TESTS_UNIT_NODE_MADE_UP_H
+#ifndef BRAID_TESTS_UNIT_NODE_SYNTHETIC_H
+#define BRAID_TESTS_UNIT_NODE_SYNTHETIC_H
 
 /* A heap of V8 that does not exist: objects in the test's own memory, laid out as in V8 13.6. Tests
  * and the fuzz target can change each word. */
@@ -43,7 +43,7 @@ enum {			   /* types of objects */
 #define KIND_TURBOFAN 12
 
 /* Returns a layout whose `rec` has all fields that a walker needs. */
-static inline struct node_layout made_up_layout(void)
+static inline struct node_layout synthetic_layout(void)
 {
 	static const uint8_t sizes[3 * 8] = { 1, 1, 1, 1, 2, 3, 1, 4, 1, 1, 1, 1,
 					      3, 5, 1, 7, 1, 1, 1, 1, 5, 9, 1, 13 };
@@ -251,7 +251,7 @@ static inline struct node_code sent(uint64_t sfi)
 	struct node_code code = { .function = { .sfi = sfi, .name = words[3], .script = words[5] },
 				  .space = 1 };
 
-	struct node_layout layout = made_up_layout();
+	struct node_layout layout = synthetic_layout();
 	struct allowance allowance = { .rate = 1 << 30, .burst = 1 << 30 };
 	struct node_heap heap = { .pid = getpid(), .layout = &layout, .allowance = &allowance };
 
@@ -318,7 +318,7 @@ static inline int make_program(struct program *program)
 			      5 }; /* bytes of each piece of baseline code, prologue first */
 
 	heap_used = 0;
-	program->layout = made_up_layout();
+	program->layout = synthetic_layout();
 	program->script = make_script();
 	put_position(&of_one, -1, position(AT("() {"), -1));
 	put_position(&of_one, 2, position(AT("two(1"), -1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/elf/elf_made.h"
+#include "core/elf/elf_generated.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static const struct {
 	[PART_TEXT] = { ".text", SHT_PROGBITS, 0, 0, SHF_ALLOC | SHF_EXECINSTR },
 };
 
-struct elf_made {
+struct elf_generated {
 	char *headers; /* owned */
 	size_t size;
 	Elf_Data names;
@@ -419,7 +419,7 @@ static int read_headers(struct making *m)
 	return rc == -EFAULT ? -ENOENT : rc;
 }
 
-static void write_names(struct elf_made *made, Elf64_Shdr *shdrs, size_t n)
+static void write_names(struct elf_generated *generated, Elf64_Shdr *shdrs, size_t n)
 {
 	size_t at = 0;
 
@@ -428,46 +428,46 @@ static void write_names(struct elf_made *made, Elf64_Shdr *shdrs, size_t n)
 
 		if (i <= PART_TEXT) {
 			shdrs[i].sh_name = at;
-			memcpy(made->texts + at, name, strlen(name) + 1);
+			memcpy(generated->texts + at, name, strlen(name) + 1);
 			at += strlen(name) + 1;
 		} else {
 			shdrs[i].sh_name = shdrs[PART_TEXT].sh_name;
 		}
 	}
 	shdrs[PART_NAMES].sh_type = SHT_STRTAB;
-	made->names = (Elf_Data) { .d_buf = made->texts,
-				   .d_type = ELF_T_BYTE,
-				   .d_version = EV_CURRENT,
-				   .d_size = at,
-				   .d_align = 1 };
+	generated->names = (Elf_Data) { .d_buf = generated->texts,
+					.d_type = ELF_T_BYTE,
+					.d_version = EV_CURRENT,
+					.d_size = at,
+					.d_align = 1 };
 }
 
-static int write_headers(struct elf_made *made, struct making *m)
+static int write_headers(struct elf_generated *generated, struct making *m)
 {
 	size_t phdrs_at = sizeof(m->ehdr), shdrs_at = phdrs_at + m->n_phdrs * sizeof(*m->phdrs);
 
-	write_names(made, m->shdrs, m->n_shdrs);
-	made->size = shdrs_at + m->n_shdrs * sizeof(*m->shdrs);
-	made->headers = malloc(made->size);
-	if (!made->headers)
+	write_names(generated, m->shdrs, m->n_shdrs);
+	generated->size = shdrs_at + m->n_shdrs * sizeof(*m->shdrs);
+	generated->headers = malloc(generated->size);
+	if (!generated->headers)
 		return -ENOMEM;
 	m->ehdr.e_phoff = phdrs_at;
 	m->ehdr.e_shoff = shdrs_at;
 	m->ehdr.e_shentsize = sizeof(Elf64_Shdr);
 	m->ehdr.e_shnum = m->n_shdrs;
 	m->ehdr.e_shstrndx = PART_NAMES;
-	memcpy(made->headers, &m->ehdr, sizeof(m->ehdr));
-	memcpy(made->headers + phdrs_at, m->phdrs, m->n_phdrs * sizeof(*m->phdrs));
-	memcpy(made->headers + shdrs_at, m->shdrs, m->n_shdrs * sizeof(*m->shdrs));
+	memcpy(generated->headers, &m->ehdr, sizeof(m->ehdr));
+	memcpy(generated->headers + phdrs_at, m->phdrs, m->n_phdrs * sizeof(*m->phdrs));
+	memcpy(generated->headers + shdrs_at, m->shdrs, m->n_shdrs * sizeof(*m->shdrs));
 	return 0;
 }
 
-int elf_made__new(const struct elf_file *file, struct elf_made **ret)
+int elf_generated__new(const struct elf_file *file, struct elf_generated **ret)
 {
 	struct making *m = calloc(1, sizeof(*m));
-	struct elf_made *made = calloc(1, sizeof(*made));
+	struct elf_generated *generated = calloc(1, sizeof(*generated));
 	const Elf64_Phdr *interp;
-	int rc = m && made ? 0 : -ENOMEM;
+	int rc = m && generated ? 0 : -ENOMEM;
 
 	if (rc)
 		goto out;
@@ -484,31 +484,31 @@ int elf_made__new(const struct elf_file *file, struct elf_made **ret)
 		put(m, PART_INTERP, PART_INTERP, interp->p_vaddr, interp->p_filesz);
 	put_constants(m);
 	put_code(m);
-	rc = write_headers(made, m);
+	rc = write_headers(generated, m);
 out:
 	free(m);
 	if (rc)
-		elf_made__free(made);
+		elf_generated__free(generated);
 	else
-		*ret = made;
+		*ret = generated;
 	return rc;
 }
 
-void elf_made__free(struct elf_made *made)
+void elf_generated__free(struct elf_generated *generated)
 {
-	if (!made)
+	if (!generated)
 		return;
-	free(made->headers);
-	free(made);
+	free(generated->headers);
+	free(generated);
 }
 
-char *elf_made__headers(const struct elf_made *made, size_t *ret_size)
+char *elf_generated__headers(const struct elf_generated *generated, size_t *ret_size)
 {
-	*ret_size = made->size;
-	return made->headers;
+	*ret_size = generated->size;
+	return generated->headers;
 }
 
-const Elf_Data *elf_made__names(const struct elf_made *made)
+const Elf_Data *elf_generated__names(const struct elf_generated *generated)
 {
-	return &made->names;
+	return &generated->names;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef BRAID_TESTS_UNIT_MADE_UP_H
-#define BRAID_TESTS_UNIT_MADE_UP_H
+#ifndef BRAID_TESTS_UNIT_SYNTHETIC_H
+#define BRAID_TESTS_UNIT_SYNTHETIC_H
 
 /* A process that does not exist: its code, unwind table and stack. Include this file last. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef BRAID_TESTS_UNIT_PYTHON_MADE_UP_H
-#define BRAID_TESTS_UNIT_PYTHON_MADE_UP_H
+#ifndef BRAID_TESTS_UNIT_PYTHON_SYNTHETIC_H
+#define BRAID_TESTS_UNIT_PYTHON_SYNTHETIC_H
 
 /* A process that does not exist, with a CPython of any version: its thread, frames, code objects
  * and strings. Include this file last. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef BRAID_TESTS_UNIT_RUBY_MADE_UP_H
-#define BRAID_TESTS_UNIT_RUBY_MADE_UP_H
+#ifndef BRAID_TESTS_UNIT_RUBY_SYNTHETIC_H
+#define BRAID_TESTS_UNIT_RUBY_SYNTHETIC_H
 
 /* A process that does not exist, with a CRuby of any version: its thread, fibers, control frames
  * and objects. Numbers that are not offsets of a version are those of vm_core.h, method.h,
@@ -15,7 +15,7 @@
 
 static const struct ruby_number_of {
 	unsigned int major, minor, teeny;
-} versions_made_up[] = {
+} synthetic_versions[] = {
 	{ 2, 7, 8 }, { 3, 0, 7 }, { 3, 1, 2 }, { 3, 1, 7 }, { 3, 2, 2 }, { 3, 2, 3 },
 	{ 3, 2, 9 }, { 3, 3, 8 }, { 3, 4, 5 }, { 4, 0, 1 }, { 4, 1, 0 },
 };
@@ -418,11 +418,11 @@ static inline uint64_t set_machine_stack(uint64_t end, uint64_t bytes)
 
 #define STACK_WORDS 32768
 
-/* Resets the process to one thread of version versions_made_up[@nth] that runs no Ruby frame. */
+/* Resets the process to one thread of version synthetic_versions[@nth] that runs no Ruby frame. */
 static inline bool reset(size_t nth)
 {
 	static char text[16];
-	const struct ruby_number_of *number = &versions_made_up[nth];
+	const struct ruby_number_of *number = &synthetic_versions[nth];
 	const struct ruby_version *found =
 		ruby_version__find(number->major, number->minor, number->teeny);
 
