@@ -8,14 +8,14 @@
 #include "bpf/shadow.bpf.h"
 
 /* Reading jiffies is almost free, and their length of 1 to 10 ms is precise enough here. */
-#define MEMO_JIFFIES 2
+#define CACHE_JIFFIES 2
 
 static __always_inline struct shadow_cache *cache__at(struct shadow *shadow, __u64 name, __u64 file,
 						      __u32 line)
 {
 	__u64 hash = (name + file + line) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
 
-	return &shadow->caches[hash >> 57 & (SHADOW_MEMOS - 1)];
+	return &shadow->caches[hash >> 57 & (SHADOW_CACHES - 1)];
 }
 
 static __always_inline void cache__set(struct shadow *shadow, __u64 name, __u64 file, __u32 line,
@@ -34,14 +34,14 @@ static __always_inline int cache__is(const struct shadow_cache *cache, __u64 nam
 				     __u32 line)
 {
 	return cache->name == name && cache->file == file && cache->line == line &&
-	       bpf_jiffies64() - cache->checked_jiffies < MEMO_JIFFIES;
+	       bpf_jiffies64() - cache->checked_jiffies < CACHE_JIFFIES;
 }
 
 static long cache__forget(__u32 index, void *arg)
 {
 	struct shadow *shadow = *(struct shadow **)arg;
 
-	shadow->caches[index & (SHADOW_MEMOS - 1)].name = 0;
+	shadow->caches[index & (SHADOW_CACHES - 1)].name = 0;
 	return 0;
 }
 
@@ -50,7 +50,7 @@ static long cache__forget(__u32 index, void *arg)
 static __always_inline void shadow__move(struct shadow *shadow, __u32 space)
 {
 	shadow->space = space;
-	bpf_loop(SHADOW_MEMOS, cache__forget, &shadow, 0);
+	bpf_loop(SHADOW_CACHES, cache__forget, &shadow, 0);
 }
 
 /* Returns 1 if no probe has hit in this thread yet, or none in this child since fork. */

@@ -66,7 +66,7 @@ __weak __noinline __u32 call__node(struct shadow *shadow, __u32 parent, __u32 co
 	if (!shadow || !code)
 		return 0; /* its name could not be read, which has been counted */
 	key.space = shadow->space;
-	cache = &shadow->call_memos[(parent ^ code * 31) & (SHADOW_MEMOS - 1)];
+	cache = &shadow->call_memos[(parent ^ code * 31) & (SHADOW_CACHES - 1)];
 	if (cache->parent == parent && cache->code == code)
 		return cache->node;
 	node = call__find(&key);

@@ -203,7 +203,7 @@ static __always_inline __u32 method__number(struct shadow *shadow, const struct 
 
 /* --- methods in C --- */
 
-#define MEMO_OF_C 0xffffffff /* in place of a line */
+#define CACHED_C_METHOD 0xffffffff /* in place of a line */
 
 /* As strings__intern. */
 __weak __noinline __u64 cmethod__learn(struct shadow *shadow, const struct ruby_args *args)
@@ -217,15 +217,16 @@ __weak __noinline __u64 cmethod__learn(struct shadow *shadow, const struct ruby_
 	key.scope = args->scope;
 	key.space = shadow->space;
 	code = strings__intern(&key, args->class);
-	cache__set(shadow, args->method, args->scope, MEMO_OF_C, code);
+	cache__set(shadow, args->method, args->scope, CACHED_C_METHOD, code);
 	return code;
 }
 
 static __always_inline __u64 cmethod__number(struct shadow *shadow, const struct ruby_args *args)
 {
-	const struct shadow_cache *cache = cache__at(shadow, args->method, args->scope, MEMO_OF_C);
+	const struct shadow_cache *cache =
+		cache__at(shadow, args->method, args->scope, CACHED_C_METHOD);
 
-	return cache__is(cache, args->method, args->scope, MEMO_OF_C)
+	return cache__is(cache, args->method, args->scope, CACHED_C_METHOD)
 		       ? 1ULL << 32 | cache->code
 		       : cmethod__learn(shadow, args);
 }

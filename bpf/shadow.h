@@ -10,7 +10,7 @@
 #include "bpf/shared.h"
 
 #define SHADOW_DEPTH_MAX  RUNTIME_FRAMES_MAX
-#define SHADOW_MEMOS	  128 /* a power of two */
+#define SHADOW_CACHES	  128 /* a power of two */
 #define SHADOW_WORDS	  80
 #define SHADOW_FIBERS_MAX 32
 
@@ -118,8 +118,8 @@ struct shadow {
 	__u64 switches;
 	struct shadow_fiber fibers[SHADOW_FIBERS_MAX];
 	struct shadow_entry entries[SHADOW_DEPTH_MAX];
-	struct shadow_cache caches[SHADOW_MEMOS];
-	struct shadow_call_cache call_memos[SHADOW_MEMOS];
+	struct shadow_cache caches[SHADOW_CACHES];
+	struct shadow_call_cache call_memos[SHADOW_CACHES];
 };
 
 /* --- calls --- */

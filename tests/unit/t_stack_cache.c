@@ -38,8 +38,8 @@ static uint32_t node_of(uint32_t parent, const struct cached_pair *pair, uint64_
 	return *id;
 }
 
-static uint32_t by_memo(struct cached_stack *stack, const struct cached_basis *basis,
-			const struct cached_pair *pairs, size_t n, uint64_t base, size_t *known)
+static uint32_t by_cache(struct cached_stack *stack, const struct cached_basis *basis,
+			 const struct cached_pair *pairs, size_t n, uint64_t base, size_t *known)
 {
 	uint32_t node;
 	struct cached_query query = { .pairs = pairs, .n = n, .base = base, .apart = APART };
@@ -105,7 +105,7 @@ static void test_random(void)
 			if (!pairs[j].address && pairs[j].first % 4)
 				pairs[j].address = base - 8 * pairs[j].first;
 		frames += depths[t];
-		wrong += by_memo(stack, &basis, pairs, depths[t], base, &known) !=
+		wrong += by_cache(stack, &basis, pairs, depths[t], base, &known) !=
 			 by_looking_up(&basis, pairs, depths[t], base);
 	}
 	is_int(wrong, 0, "the nodes are those that looking up finds");
