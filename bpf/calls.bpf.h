@@ -34,11 +34,11 @@ static __always_inline __u32 call__limit(const struct call_key *key)
 /* Finds or creates; 0: full. */
 static __noinline __u32 call__find(const struct call_key *key)
 {
-	__u32 *known = bpf_map_lookup_elem(&call_nodes, key), node;
+	__u32 *existing = bpf_map_lookup_elem(&call_nodes, key), node;
 	struct call_stat *stat;
 
-	if (known)
-		return *known;
+	if (existing)
+		return *existing;
 	/* Once full, numbers are given no more: the count of them must not wrap around. */
 	if (call_nodes_used + 1 >= call__limit(key))
 		return 0;
@@ -52,8 +52,8 @@ static __noinline __u32 call__find(const struct call_key *key)
 	if (!bpf_map_update_elem(&call_nodes, key, &node, BPF_NOEXIST))
 		return node;
 	stat->code = 0;
-	known = bpf_map_lookup_elem(&call_nodes, key); /* another thread was faster */
-	return known ? *known : 0;
+	existing = bpf_map_lookup_elem(&call_nodes, key); /* another thread was faster */
+	return existing ? *existing : 0;
 }
 
 /* Number of the node of calls from `parent` to `code`; 0: none. */

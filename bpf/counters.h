@@ -9,7 +9,7 @@
 	X(NONE, "")                                                                            \
 	X(SAMPLES, "samples taken")                                                            \
 	X(NO_USER_REGS, "samples with kernel frames only: the task was in exec or exit")       \
-	X(KNOWN, "samples with a cached stack")                                                \
+	X(REPEATED, "samples with a cached stack")                                             \
 	X(EVICTED, "stacks evicted from the cache, to be sent again")                          \
 	X(CACHED_SAME, "stacks with cached frames that are equal without them")                \
 	X(CONTEXT_NONE, "samples of threads without a request context")                        \
@@ -89,7 +89,7 @@
 	X(ALLOC_CODES, "too many allocating functions: calls between them count twice")        \
 	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                          \
 	X(TABLE_UNPLACED, "files of code without unwind table: no space left for it")          \
-	X(KNOWN_LOST, "samples lost: the stack that they refer to is missing")
+	X(REPEAT_LOST, "samples lost: the stack that they refer to is missing")
 
 enum counter {
 #define X(id, text) COUNT_##id,

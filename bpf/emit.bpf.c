@@ -3,7 +3,7 @@
 #include "bpf/context.bpf.h"
 
 /* The end of a sample. The ring gets the whole sample once. Later samples with the same content
- * that differ only in time, thread and value are sent as a REC_KNOWN. It names the stored stack by
+ * that differ only in time, thread and value are sent as a REC_REPEAT. It names the stored stack by
  * a slot and the generation of its content.
  *
  * Such a record never precedes the stack that it refers to, and never follows one that has taken
@@ -18,29 +18,29 @@
  * Two writers of one entry exclude each other: the second one sends its sample without storing it.
  * So does a tick that interrupts a program which is about to write. */
 
-const volatile __u32 cfg_known_sets = 0; /* a power of two, at most KNOWN_SETS; 0: disabled */
+const volatile __u32 cfg_sent_sets = 0; /* a power of two, at most SENT_SETS; 0: disabled */
 const volatile __u32 cfg_cached_ways = CACHED_WAYS;
 
 __u32 last_context = 0;
 
-struct known_stack {
+struct sent_stack {
 	__u32 version; /* odd: it is being written; else the generation of its content */
 	__u32 tgid;    /* compared, too: another process's stack never matches */
 	__u32 words;   /* number of words in the sample */
-	__u32 used;    /* time of the last use, by known__now; 0: the entry is empty */
+	__u32 used;    /* time of the last use, by sent__now; 0: the entry is empty */
 	__u64 hash, check;
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, KNOWN_MAX);
+	__uint(max_entries, SENT_STACKS_MAX);
 	__type(key, __u32);
-	__type(value, struct known_stack);
-} known_stacks __weak SEC(".maps");
+	__type(value, struct sent_stack);
+} sent_stacks __weak SEC(".maps");
 
 /* Returns a coarse time, in units of about 1 ms, for the search of the least recently used
  * entry. */
-static __always_inline __u32 known__now(const struct rec_sample *sample)
+static __always_inline __u32 sent__now(const struct rec_sample *sample)
 {
 	return (__u32)(sample->time_ns >> 20) | 1;
 }
@@ -116,39 +116,39 @@ static __always_inline void content__hash(struct scratch *scratch, __u32 n_words
 
 /* --- the table --- */
 
-struct known_search {
+struct sent_search {
 	__u32 first;   /* slot of the set's first entry */
-	__u32 found;   /* KNOWN_MAX: none */
+	__u32 found;   /* SENT_STACKS_MAX: none */
 	__u32 version; /* version of the entry found */
 	__u32 victim;  /* the entry to replace, if none was found */
 	__u32 age;     /* age of the victim */
 };
 
-static __always_inline struct known_stack *known__at(__u32 slot)
+static __always_inline struct sent_stack *sent__at(__u32 slot)
 {
-	return bpf_map_lookup_elem(&known_stacks, &slot);
+	return bpf_map_lookup_elem(&sent_stacks, &slot);
 }
 
-static __always_inline void known__find(struct known_search *search, const struct frames_hash *hash,
-					__u32 tgid, __u32 words, __u32 now)
+static __always_inline void sent__find(struct sent_search *search, const struct frames_hash *hash,
+				       __u32 tgid, __u32 words, __u32 now)
 {
-	__u32 ways = words > KNOWN_WORDS_SMALL ? 1 : KNOWN_WAYS, way;
+	__u32 ways = words > SENT_WORDS_SMALL ? 1 : SENT_WAYS, way;
 
-	search->first = ((__u32)(hash->hash >> 32) & (cfg_known_sets - 1)) * KNOWN_WAYS;
-	search->found = KNOWN_MAX;
+	search->first = ((__u32)(hash->hash >> 32) & (cfg_sent_sets - 1)) * SENT_WAYS;
+	search->found = SENT_STACKS_MAX;
 	search->victim = search->first;
 	search->age = 0;
-	for (way = 0; way < KNOWN_WAYS; way++) {
-		const struct known_stack *known = known__at(search->first + way);
+	for (way = 0; way < SENT_WAYS; way++) {
+		const struct sent_stack *entry = sent__at(search->first + way);
 		__u32 version, age;
 
-		if (!known || way >= ways)
+		if (!entry || way >= ways)
 			return;
-		version = *(volatile __u32 *)&known->version;
+		version = *(volatile __u32 *)&entry->version;
 		barrier();
-		age = known->used ? now - known->used : ~0U;
-		if (!(version & 1) && known->used && known->hash == hash->hash &&
-		    known->check == hash->check && known->tgid == tgid && known->words == words) {
+		age = entry->used ? now - entry->used : ~0U;
+		if (!(version & 1) && entry->used && entry->hash == hash->hash &&
+		    entry->check == hash->check && entry->tgid == tgid && entry->words == words) {
 			search->found = search->first + way;
 			search->version = version;
 			return;
@@ -164,10 +164,10 @@ static __always_inline void known__find(struct known_search *search, const struc
 
 enum sent { SENT, NOT_SENT, NOT_VALID };
 
-static __always_inline void known__fill(struct rec_known *rec, const struct rec_sample *sample,
-					const struct known_search *search)
+static __always_inline void sent__fill(struct rec_repeat *rec, const struct rec_sample *sample,
+				       const struct sent_search *search)
 {
-	rec->type = REC_KNOWN;
+	rec->type = REC_REPEAT;
 	rec->slot = search->found;
 	rec->time_ns = sample->time_ns;
 	rec->value = sample->value;
@@ -180,18 +180,18 @@ static __always_inline void known__fill(struct rec_known *rec, const struct rec_
 	rec->condition = sample->condition;
 }
 
-static __always_inline int sent__is_current(const struct known_search *search)
+static __always_inline int sent__is_current(const struct sent_search *search)
 {
-	const struct known_stack *known = known__at(search->found);
+	const struct sent_stack *entry = sent__at(search->found);
 
 	barrier(); /* after the reservation */
-	return known && *(volatile __u32 *)&known->version == search->version;
+	return entry && *(volatile __u32 *)&entry->version == search->version;
 }
 
-static __always_inline enum sent known__send(const struct rec_sample *sample,
-					     const struct known_search *search)
+static __always_inline enum sent sent__repeat(const struct rec_sample *sample,
+					      const struct sent_search *search)
 {
-	struct rec_known *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
+	struct rec_repeat *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 
 	if (!rec)
 		return NOT_SENT;
@@ -199,15 +199,15 @@ static __always_inline enum sent known__send(const struct rec_sample *sample,
 		bpf_ringbuf_discard(rec, BPF_RB_NO_WAKEUP);
 		return NOT_VALID;
 	}
-	known__fill(rec, sample, search);
+	sent__fill(rec, sample, search);
 	bpf_ringbuf_submit(rec, ring__flags());
 	return SENT;
 }
 
-static __always_inline enum sent known__send_about(const struct rec_sample *sample,
-						   const struct known_search *search)
+static __always_inline enum sent sent__repeat_about(const struct rec_sample *sample,
+						    const struct sent_search *search)
 {
-	struct rec_known_about *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
+	struct rec_repeat_about *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 
 	if (!rec)
 		return NOT_SENT;
@@ -215,7 +215,7 @@ static __always_inline enum sent known__send_about(const struct rec_sample *samp
 		bpf_ringbuf_discard(rec, BPF_RB_NO_WAKEUP);
 		return NOT_VALID;
 	}
-	known__fill(&rec->known, sample, search);
+	sent__fill(&rec->repeat, sample, search);
 	rec->object = sample->object;
 	rec->link = sample->link;
 	rec->task = sample->task;
@@ -240,55 +240,55 @@ static __always_inline enum sent sample__send(struct scratch *scratch, __u32 n_w
 
 /* Sends the whole sample, and stores it in the place of the least recently used one. */
 static __always_inline enum sent sample__keep(struct scratch *scratch, __u32 n_words,
-					      const struct known_search *search, __u32 now)
+					      const struct sent_search *search, __u32 now)
 {
-	struct known_stack *known = known__at(search->victim);
+	struct sent_stack *entry = sent__at(search->victim);
 	const struct frames_hash *hash = &scratch->content.hash;
-	__u32 version = known ? *(volatile __u32 *)&known->version : 1;
+	__u32 version = entry ? *(volatile __u32 *)&entry->version : 1;
 	enum sent sent;
 
-	if (version & 1 || !__sync_bool_compare_and_swap(&known->version, version, version + 1))
+	if (version & 1 || !__sync_bool_compare_and_swap(&entry->version, version, version + 1))
 		return sample__send(scratch, n_words); /* another program writes there */
 	scratch->sample.slot = search->victim;
 	scratch->sample.generation = version + 2;
 	sent = sample__send(scratch, n_words);
 	if (sent == SENT) {
-		if (known->used)
+		if (entry->used)
 			count(COUNT_EVICTED);
-		known->tgid = scratch->sample.tgid;
-		known->words = n_words;
-		known->hash = hash->hash;
-		known->check = hash->check;
-		known->used = now;
+		entry->tgid = scratch->sample.tgid;
+		entry->words = n_words;
+		entry->hash = hash->hash;
+		entry->check = hash->check;
+		entry->used = now;
 		version += 2;
 	} /* else the entry remains unchanged */
 	barrier();
-	*(volatile __u32 *)&known->version = version;
+	*(volatile __u32 *)&entry->version = version;
 	return sent;
 }
 
 static __always_inline enum sent sample__send_once(struct scratch *scratch, __u32 n_words)
 {
 	const struct rec_sample *sample = &scratch->sample;
-	__u32 now = known__now(sample);
-	struct known_search search;
-	struct known_stack *known;
+	__u32 now = sent__now(sample);
+	struct sent_search search;
+	struct sent_stack *entry;
 	enum sent sent;
 
 	content__hash(scratch, n_words);
-	known__find(&search, &scratch->content.hash, sample->tgid, n_words, now);
-	if (search.found == KNOWN_MAX)
+	sent__find(&search, &scratch->content.hash, sample->tgid, n_words, now);
+	if (search.found == SENT_STACKS_MAX)
 		return sample__keep(scratch, n_words, &search, now);
 	sent = sample->object || sample->link || sample->task || sample->peer || sample->context
-		       ? known__send_about(sample, &search)
-		       : known__send(sample, &search);
+		       ? sent__repeat_about(sample, &search)
+		       : sent__repeat(sample, &search);
 	if (sent == NOT_VALID)
 		return sample__send(scratch, n_words);
-	known = known__at(search.found);
-	if (known && sent == SENT)
-		known->used = now;
+	entry = sent__at(search.found);
+	if (entry && sent == SENT)
+		entry->used = now;
 	if (sent == SENT)
-		count(COUNT_KNOWN);
+		count(COUNT_REPEATED);
 	return sent;
 }
 
@@ -323,7 +323,7 @@ __noinline int scratch__emit(struct scratch *scratch)
 	if (n_words >= SAMPLE_WORDS_MAX)
 		n_words = SAMPLE_WORDS_MAX - 1;
 	/* A sample with a stack copy differs from all others. */
-	if (!cfg_known_sets || scratch->sample.flags & SAMPLE_HAS_STACK ||
+	if (!cfg_sent_sets || scratch->sample.flags & SAMPLE_HAS_STACK ||
 	    n_words == SAMPLE_WORDS_MAX - 1)
 		sent = sample__send(scratch, n_words);
 	else

@@ -431,9 +431,9 @@ static __always_inline int pointer__is_maintained(const struct unwind_state *u)
 	return u->keeps & (u->leaf ? KEEPS_LEAVES : KEEPS_CALLERS);
 }
 
-/* Sets u->rule by rbp. Returns a counter on failure. @is_known: the code certainly has frame
+/* Sets u->rule by rbp. Returns a counter on failure. @is_proven: the code certainly has frame
  * pointers. */
-static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, int is_known)
+static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, int is_proven)
 {
 	struct unwind_rule *rule = &u->rule;
 
@@ -446,17 +446,17 @@ static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, in
 	if (stack__read(u, u->rbp + 8))
 		return COUNT_STACK_READ;
 	/* With UNWIND_MODE_FP the next step checks it, and the walk has no alternative. */
-	if (!is_known && cfg_unwind != UNWIND_MODE_FP && u->value &&
+	if (!is_proven && cfg_unwind != UNWIND_MODE_FP && u->value &&
 	    !code__follows_call(u, u->value))
 		return COUNT_UNPROVEN;
 	u->next_evidence = EVIDENCE_FRAME_POINTER;
 	u->relation = CALL_ELSEWHERE;
-	if (!is_known && !pointer__is_maintained(u) && !pointer__is_proven(u, space)) {
+	if (!is_proven && !pointer__is_maintained(u) && !pointer__is_proven(u, space)) {
 		if (cfg_unwind != UNWIND_MODE_FP && !u->keeps)
 			return COUNT_UNPROVEN;
 		u->next_evidence = EVIDENCE_INFERRED;
 	}
-	if (is_known & TABLELESS_GUESS)
+	if (is_proven & TABLELESS_GUESS)
 		u->next_evidence = EVIDENCE_INFERRED;
 	rule->kind = UNWIND_REG;
 	if (u->relation == CALL_OF_STUB) {

@@ -189,14 +189,14 @@ static __always_inline int adapter__rule(struct unwind_state *u, struct jvm_stat
 					 const struct jvm_proc_rec *proc)
 {
 	struct adapter_scan scan = {};
-	int known = 0;
+	int outcome = 0;
 
 	scan.at = state->frame.code;
 	scan.end = u->pc;
 	bpf_loop(ADAPTER_BYTES_MAX, adapter__scan, &scan, 0);
 	if (!scan.failed && scan.at == scan.end)
-		known = adapter__at(u, proc, scan.place, scan.is_c2i);
-	return known ? known : adapter__infer(u, proc);
+		outcome = adapter__at(u, proc, scan.place, scan.is_c2i);
+	return outcome ? outcome : adapter__infer(u, proc);
 }
 
 /* Linkers of method handles pop the last argument off the stack: `pop rax; pop rbx; push rax`

@@ -457,7 +457,7 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 {
 	int has_rbp = !u->rbp_lost && u->rbp >= u->sp && u->rbp - u->sp <= JVM_FRAME_BYTES_MAX &&
 		      !(u->rbp & 7);
-	int known;
+	int outcome;
 
 	/* After the call of the call stub, which has a frame. */
 	if (u->leaf && has_rbp && proc->call_stub_return &&
@@ -475,10 +475,10 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 	if (u->leaf && exception__is_forwarded(u->pc) && jvm__is_gone(u, proc))
 		return JVM_AGAIN;
 	if (u->leaf) {
-		known = named__rule(u, state, proc);
-		if (known >= 0)
-			return known ? known : JVM_LISTED;
-		if (known == NAMED_FLUSH && returns_to_native(u, state, proc, u->sp)) {
+		outcome = named__rule(u, state, proc);
+		if (outcome >= 0)
+			return outcome ? outcome : JVM_LISTED;
+		if (outcome == NAMED_FLUSH && returns_to_native(u, state, proc, u->sp)) {
 			rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
 			return 1;
 		}
@@ -693,22 +693,22 @@ __noinline int jvm__rule(struct unwind_state *u, struct jvm_state *state,
 			 const struct jvm_proc_rec *proc)
 {
 	struct jvm_frame *frame;
-	int known;
+	int outcome;
 
 	if (!u || !state || !proc)
 		return 0;
 	frame = &state->frame;
 	frame->compile_id = 0;
-	known = any__rule(u, state, proc, frame);
-	if (known == JVM_AGAIN)
-		known = any__rule(u, state, proc, frame);
-	if (!known)
+	outcome = any__rule(u, state, proc, frame);
+	if (outcome == JVM_AGAIN)
+		outcome = any__rule(u, state, proc, frame);
+	if (!outcome)
 		return 0;
 	frame->at |= u->exact ? JVM_EXACT : 0;
 	jvm__note(u, state);
-	if (known == JVM_LISTED)
+	if (outcome == JVM_LISTED)
 		return 0;
-	return known == JVM_CUT ? TABLELESS_CUT : TABLELESS_RULE | TABLELESS_CALLED;
+	return outcome == JVM_CUT ? TABLELESS_CUT : TABLELESS_RULE | TABLELESS_CALLED;
 }
 
 /* Begins a sample: looks up the record of its process. */
@@ -719,7 +719,7 @@ static __always_inline void jvm_state__begin(struct jvm_state *state, const stru
 
 	state->time_ns = scratch->sample.time_ns;
 	state->space = space;
-	state->is_known = !!proc;
+	state->is_valid = !!proc;
 	if (proc)
 		state->proc = *proc;
 }
@@ -734,7 +734,7 @@ __noinline int jvm__tableless(struct unwind_state *u)
 		return 0;
 	if (!u->n || state->time_ns != scratch->sample.time_ns)
 		jvm_state__begin(state, scratch);
-	if (!state->is_known)
+	if (!state->is_valid)
 		return 0;
 	return jvm__rule(u, state, &state->proc);
 }

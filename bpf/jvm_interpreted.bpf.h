@@ -381,7 +381,7 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 				 const struct jvm_proc_rec *proc, struct jvm_frame *ret)
 {
 	__u64 words[INTERPRETED_WORDS], bcp = 0;
-	int known;
+	int outcome;
 
 	if (!u || !state || !proc || !ret)
 		return 0;
@@ -389,11 +389,11 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	ret->blob = 0;
 	ret->code = proc->interpreter_start;
 	ret->at = u->pc - ret->code;
-	known = interpreted__is_left(u, proc);
-	if (!known)
-		known = interpreted__is_called(u, proc);
-	if (known)
-		return known;
+	outcome = interpreted__is_left(u, proc);
+	if (!outcome)
+		outcome = interpreted__is_called(u, proc);
+	if (outcome)
+		return outcome;
 	if (u->rbp_lost || u->rbp < u->sp || u->rbp - u->sp > JVM_FRAME_BYTES_MAX || u->rbp & 7 ||
 	    interpreted__read(u, words) || !interpreted__is_built(u, proc, words, &bcp)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);

@@ -33,10 +33,10 @@ static __always_inline int code__announce(const struct jvm_key *key, const struc
 static __noinline int code__number(const struct jvm_key *key, const struct scratch *scratch,
 				   __u64 start, __u32 *ret_code)
 {
-	const __u32 *known = bpf_map_lookup_elem(&jvm_codes, key);
+	const __u32 *existing = bpf_map_lookup_elem(&jvm_codes, key);
 
-	*ret_code = known ? *known : code__new();
-	if (known)
+	*ret_code = existing ? *existing : code__new();
+	if (existing)
 		return 0;
 	return code__keep(&jvm_codes, key, !code__announce(key, scratch, *ret_code, start),
 			  ret_code);

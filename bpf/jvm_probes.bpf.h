@@ -117,7 +117,7 @@ static __noinline int jvm_strings__send(const struct jvm_strings *strings, __u32
 __weak __noinline __u32 jvm_strings__intern(struct shadow *shadow,
 					    const struct jvm_strings *strings)
 {
-	struct jvm_strings_entry *known, entry = {};
+	struct jvm_strings_entry *existing, entry = {};
 	struct jvm_strings_key key = {};
 
 	if (!shadow || !strings)
@@ -127,9 +127,9 @@ __weak __noinline __u32 jvm_strings__intern(struct shadow *shadow,
 	key.signature = strings->signature.address;
 	key.space = shadow->space;
 	entry.checked_ns = bpf_ktime_get_ns();
-	known = bpf_map_lookup_elem(&jvm_strings, &key);
-	if (known && entry.checked_ns - known->checked_ns < JVM_RECHECK_NS)
-		return known->code;
+	existing = bpf_map_lookup_elem(&jvm_strings, &key);
+	if (existing && entry.checked_ns - existing->checked_ns < JVM_RECHECK_NS)
+		return existing->code;
 	entry.hash = jvm_text__hash(shadow, &strings->class, 1);
 	if (entry.hash)
 		entry.hash = jvm_text__hash(shadow, &strings->name, entry.hash);
@@ -139,9 +139,9 @@ __weak __noinline __u32 jvm_strings__intern(struct shadow *shadow,
 		count(COUNT_PROBE_READ);
 		return 0;
 	}
-	if (known && known->hash == entry.hash) {
-		known->checked_ns = entry.checked_ns;
-		return known->code;
+	if (existing && existing->hash == entry.hash) {
+		existing->checked_ns = entry.checked_ns;
+		return existing->code;
 	}
 	entry.code = code__new();
 	/* A method whose record could not be sent is not cached: the next call tries again. */

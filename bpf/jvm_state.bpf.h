@@ -52,7 +52,7 @@ struct jvm_state {
 	__u64 time_ns; /* time of the sample that this belongs to */
 	__u32 tags_at; /* segment of tags[0] */
 	__u32 space;
-	__u32 is_known; /* `proc` is that of the sample's process */
+	__u32 is_valid; /* `proc` is that of the sample's process */
 	__u32 pad;
 	struct jvm_proc_rec proc; /* copied once a sample, to save a look-up per frame */
 	struct jvm_frame frame;	  /* the current one */

@@ -36,10 +36,10 @@ static __always_inline int code__announce(const struct node_code *key,
 static __noinline int code__number(const struct node_state *state, const struct scratch *scratch,
 				   __u32 kind, __u32 *ret_number)
 {
-	const __u32 *known = bpf_map_lookup_elem(&node_codes, &state->key);
+	const __u32 *existing = bpf_map_lookup_elem(&node_codes, &state->key);
 
-	*ret_number = known ? *known : code__new();
-	if (known)
+	*ret_number = existing ? *existing : code__new();
+	if (existing)
 		return 0;
 	return code__keep(&node_codes, &state->key,
 			  !code__announce(&state->key, scratch, *ret_number, kind), ret_number);

@@ -49,7 +49,7 @@ struct node_maps {
 struct node_state {
 	__u64 time_ns; /* time of the sample that the state belongs to */
 	__u32 space;
-	__u16 is_known; /* `proc` is that of the sample's process */
+	__u16 is_valid; /* `proc` is that of the sample's process */
 	__u16 replaces; /* the process has replaced functions recently (code_age.bpf.h) */
 	struct node_proc_rec proc; /* copied once a sample: a lookup is expensive */
 	struct node_maps maps;	   /* Maps of `space` */

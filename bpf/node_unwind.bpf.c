@@ -148,7 +148,7 @@ static __always_inline void state__begin(struct node_state *state, const struct 
 	const struct node_proc_rec *proc = bpf_map_lookup_elem(&node_procs, &space);
 
 	state->time_ns = scratch->sample.time_ns;
-	state->is_known = !!proc;
+	state->is_valid = !!proc;
 	if (state->space != space) {
 		state->space = space;
 		state->maps = (struct node_maps) {};
@@ -164,16 +164,16 @@ __noinline int node__tableless(struct unwind_state *u)
 {
 	const struct scratch *scratch = scratch__get();
 	struct node_state *state = node_state__get();
-	int known;
+	int outcome;
 
 	if (!u || !scratch || !state)
 		return 0;
 	if (!u->n || state->time_ns != scratch->sample.time_ns)
 		state__begin(state, scratch);
-	if (!state->is_known || u->rbp_lost || u->rbp < u->sp)
+	if (!state->is_valid || u->rbp_lost || u->rbp < u->sp)
 		return 0;
-	known = whose__is(u, state);
-	if (known)
+	outcome = whose__is(u, state);
+	if (outcome)
 		frame__note(u, scratch, state);
-	return known;
+	return outcome;
 }

@@ -285,17 +285,17 @@ static __always_inline void call__note_replaced(struct perl_call *call)
 /* Sets call->code to the number of the code in call->key, or to 0 if it is unreadable. */
 static __noinline int call__intern(struct perl_call *call)
 {
-	struct perl_code_entry *known = bpf_map_lookup_elem(&perl_codes, &call->key);
+	struct perl_code_entry *existing = bpf_map_lookup_elem(&perl_codes, &call->key);
 
 	call->code = call->lost = 0;
 	if (call->key.kind == PERL_CODE_SUB ? entry__of_sub(call) : entry__of_file(call))
 		return 0;
-	if (known && entry__is(known, &call->entry)) {
-		call->since_ns = known->since_ns;
-		call->code = known->code;
+	if (existing && entry__is(existing, &call->entry)) {
+		call->since_ns = existing->since_ns;
+		call->code = existing->code;
 		return 0;
 	}
-	if (known)
+	if (existing)
 		call__note_replaced(call);
 	call->since_ns = call->entry.since_ns = call->now_ns;
 	call->code = call->entry.code = code__new();

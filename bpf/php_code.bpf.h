@@ -287,7 +287,7 @@ static __noinline int call__intern(struct php_call *call, __u32 kind)
 {
 	/* On the stack: kernels before 6.2 accept no key or value from a global function's
 	 * argument. */
-	struct php_code_entry *known, entry;
+	struct php_code_entry *existing, entry;
 	struct php_code_key key;
 
 	call->key.kind = kind;
@@ -298,28 +298,28 @@ static __noinline int call__intern(struct php_call *call, __u32 kind)
 			function__word(call, kind == PHP_CODE_NATIVE ? call->offsets.handler
 								     : call->offsets.opcodes);
 	key = call->key;
-	known = bpf_map_lookup_elem(&php_codes, &key);
+	existing = bpf_map_lookup_elem(&php_codes, &key);
 	call->code = 0;
 	call->since_ns = call->now_ns;
-	if (known && (call->probed ? call->now_ns - known->checked_ns < CODE_RECHECK_NS
-				   : code__is_fresh(call->now_ns, call->replaces, known->since_ns,
-						    known->checked_ns))) {
-		call->since_ns = known->since_ns;
-		call->checked_ns = known->checked_ns;
-		call->code = known->code;
+	if (existing && (call->probed ? call->now_ns - existing->checked_ns < CODE_RECHECK_NS
+				      : code__is_fresh(call->now_ns, call->replaces,
+						       existing->since_ns, existing->checked_ns))) {
+		call->since_ns = existing->since_ns;
+		call->checked_ns = existing->checked_ns;
+		call->code = existing->code;
 		return 0;
 	}
 	call->checked_ns = call->now_ns;
 	if (entry__fill(call))
 		return 0;
 	call->entry.since_ns = call->entry.checked_ns = call->now_ns;
-	if (known && entry__is(known, &call->entry)) {
-		known->checked_ns = call->now_ns;
-		call->since_ns = known->since_ns;
-		call->code = known->code;
+	if (existing && entry__is(existing, &call->entry)) {
+		existing->checked_ns = call->now_ns;
+		call->since_ns = existing->since_ns;
+		call->code = existing->code;
 		return 0;
 	}
-	if (known)
+	if (existing)
 		call__note_replaced(call);
 	call->code = call->entry.code = code__new();
 	/* Code that was not sent is not cached: the next sample tries again. */

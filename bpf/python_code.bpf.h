@@ -372,7 +372,7 @@ static __noinline __u32 code__intern(struct python_state *state, const struct sc
 {
 	struct code_slot *slot = &state->slots[code__slot(address)];
 	struct code_key key = { .address = address, .space = scratch->proc.space };
-	struct code_entry *known, entry = { .identity = hash__add(identity, texts) };
+	struct code_entry *existing, entry = { .identity = hash__add(identity, texts) };
 	__u32 now_ms = MS(state->now_ns);
 
 	if (slot->address != address || slot->space != key.space || slot->identity != identity ||
@@ -386,16 +386,16 @@ static __noinline __u32 code__intern(struct python_state *state, const struct sc
 	slot->walk = state->walk;
 	slot->checked_ms = slot->refreshed_ms = now_ms;
 	slot->bytecode = 0;
-	known = bpf_map_lookup_elem(&python_codes, &key);
-	if (known && known->identity == entry.identity) {
-		slot->code = known->code;
-		return known->code;
+	existing = bpf_map_lookup_elem(&python_codes, &key);
+	if (existing && existing->identity == entry.identity) {
+		slot->code = existing->code;
+		return existing->code;
 	}
 	if (!text__is(&state->proc.offsets, code__word(state, state->proc.offsets.code_name))) {
 		slot->address = 0;
 		return 0;
 	}
-	if (known)
+	if (existing)
 		code__note_replaced(state);
 	slot->code = entry.code = code__new();
 	entry.checked_ns = state->now_ns;

@@ -90,7 +90,7 @@ __weak __noinline __u32 object__intern(struct shadow *shadow, __u64 address, __u
 	__u32 space = shadow ? shadow->space : 0; /* on the stack: a key for Linux 6.1 */
 	const struct python_proc_rec *proc = bpf_map_lookup_elem(&python_procs, &space);
 	struct code_key key = { .address = address, .space = space };
-	struct code_entry *known, entry = { .checked_ns = now_ns };
+	struct code_entry *existing, entry = { .checked_ns = now_ns };
 	const struct python_offsets *offsets;
 	struct code_fields fields = {};
 	__u64 *words, name = 0, file = 0;
@@ -98,9 +98,9 @@ __weak __noinline __u32 object__intern(struct shadow *shadow, __u64 address, __u
 	if (!shadow)
 		return 0;
 	words = shadow->words;
-	known = bpf_map_lookup_elem(&python_codes, &key);
-	if (known && now_ns - known->checked_ns < CODE_RECHECK_NS)
-		return known->code;
+	existing = bpf_map_lookup_elem(&python_codes, &key);
+	if (existing && now_ns - existing->checked_ns < CODE_RECHECK_NS)
+		return existing->code;
 	if (!proc) {
 		count(COUNT_PROBE_READ);
 		return 0;
@@ -121,9 +121,9 @@ __weak __noinline __u32 object__intern(struct shadow *shadow, __u64 address, __u
 	}
 	entry.identity =
 		hash__add(fields__identity(&fields), fields.version ? 0 : texts__hash(name, file));
-	if (known && known->identity == entry.identity) {
-		known->checked_ns = now_ns;
-		return known->code;
+	if (existing && existing->identity == entry.identity) {
+		existing->checked_ns = now_ns;
+		return existing->code;
 	}
 	entry.code = code__new();
 	if (object__send(offsets, &fields, entry.code, address) ||

@@ -211,13 +211,14 @@ static __always_inline int entry__same(const struct ruby_entry *a, const struct 
 	       a->texts == b->texts;
 }
 
-static __always_inline int call__known(struct ruby_call *call, const struct ruby_entry *known)
+static __always_inline int call__use_existing(struct ruby_call *call,
+					      const struct ruby_entry *existing)
 {
-	call->code = known->code;
-	call->start = known->start;
-	call->size = known->size;
-	call->since_ns = known->since_ns;
-	call->checked_ns = known->checked_ns;
+	call->code = existing->code;
+	call->start = existing->start;
+	call->size = existing->size;
+	call->since_ns = existing->since_ns;
+	call->checked_ns = existing->checked_ns;
 	return 0;
 }
 
@@ -259,7 +260,7 @@ static __noinline int entry__put(const struct ruby_key *key, const struct ruby_e
 __weak __noinline int ruby_call__intern(struct ruby_call *call)
 {
 	struct ruby_key key = {};
-	struct ruby_entry *known, *entry;
+	struct ruby_entry *existing, *entry;
 	struct ruby_proc_rec *proc;
 	__u64 body;
 
@@ -277,10 +278,10 @@ __weak __noinline int ruby_call__intern(struct ruby_call *call)
 	key.method = method__read(call->method, entry);
 	if (!key.iseq && !key.method)
 		return 0;
-	known = bpf_map_lookup_elem(&ruby_codes, &key);
-	if (known &&
-	    call__is_fresh(call, known->since_ns, known->checked_ns, RUBY_RECHECK_NS(key.iseq)))
-		return call__known(call, known);
+	existing = bpf_map_lookup_elem(&ruby_codes, &key);
+	if (existing && call__is_fresh(call, existing->since_ns, existing->checked_ns,
+				       RUBY_RECHECK_NS(key.iseq)))
+		return call__use_existing(call, existing);
 	if (key.iseq) {
 		if (read_user(&body, sizeof(body), key.iseq + ISEQ_BODY) ||
 		    read_user(call->words, BODY_BYTES, body))
@@ -292,15 +293,15 @@ __weak __noinline int ruby_call__intern(struct ruby_call *call)
 	}
 	entry->texts = entry__texts(proc, entry, call->by_block);
 	entry->since_ns = entry->checked_ns = call->now_ns;
-	if (known && entry__same(known, entry)) {
-		known->checked_ns = call->now_ns;
-		return call__known(call, known);
+	if (existing && entry__same(existing, entry)) {
+		existing->checked_ns = call->now_ns;
+		return call__use_existing(call, existing);
 	}
-	if (known)
+	if (existing)
 		proc->replaced_ns = call->now_ns;
-	call->replaces |= !!known;
+	call->replaces |= !!existing;
 	entry->code = code__new();
-	call__known(call, entry);
+	call__use_existing(call, entry);
 	/* Code whose record could not be sent is not cached: the next sample tries again. */
 	if (code__announce(proc, call) || entry__put(&key, entry)) {
 		call->checked_ns = 0;

@@ -264,17 +264,18 @@ __weak __noinline int cmethod__settle(struct shadow *shadow, const struct ruby_a
 				      __u32 code)
 {
 	struct text_key key = {};
-	struct text_entry *known;
+	struct text_entry *existing;
 
 	if (!shadow || !args)
 		return 0;
 	key.name = args->method;
 	key.scope = args->scope;
 	key.space = shadow->space;
-	known = bpf_map_lookup_elem(&texts, &key);
-	if (!known || known->settled || known->code != code || left__announce(shadow, code))
+	existing = bpf_map_lookup_elem(&texts, &key);
+	if (!existing || existing->settled || existing->code != code ||
+	    left__announce(shadow, code))
 		return 0;
-	known->settled = 1;
+	existing->settled = 1;
 	return 0;
 }
 

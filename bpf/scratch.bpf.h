@@ -260,16 +260,16 @@ static __always_inline __u32 code__new(void)
  * first. Returns -1 if there is no number; the next sample then tries again. */
 static __always_inline int code__keep(void *codes, const void *key, int reported, __u32 *code)
 {
-	const __u32 *known;
+	const __u32 *existing;
 
 	if (reported && !bpf_map_update_elem(codes, key, code, BPF_NOEXIST))
 		return 0;
-	known = bpf_map_lookup_elem(codes, key);
-	if (!known) {
+	existing = bpf_map_lookup_elem(codes, key);
+	if (!existing) {
 		count(COUNT_CODE_LOST);
 		return -1;
 	}
-	*code = *known;
+	*code = *existing;
 	return 0;
 }
 

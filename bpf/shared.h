@@ -229,7 +229,7 @@ enum rec_type {
 	REC_MAPPED,   /* a mapping of a registered file that user space had not published */
 	REC_VALUE,    /* the value of a sample that was sent before */
 	REC_LATER,    /* a pc has no rule before its machine code is read (UNWIND_LATER) */
-	REC_KNOWN,    /* a sample with a stack that an earlier REC_SAMPLE had */
+	REC_REPEAT,   /* a sample with a stack that an earlier REC_SAMPLE had */
 	REC_CONTEXT,  /* the request context of a sample that follows */
 };
 
@@ -386,20 +386,20 @@ struct rec_section {
 #define CODES_CACHED 32768
 
 /* --- stored stacks (bpf/emit.bpf.c): they cross the ring once --- */
-#define KNOWN_WAYS 4	/* entries of a set: the places for a stack with that hash */
-#define KNOWN_SETS 1024 /* a power of two */
-#define KNOWN_MAX  (KNOWN_SETS * KNOWN_WAYS)
+#define SENT_WAYS	4    /* entries of a set: the places for a stack with that hash */
+#define SENT_SETS	1024 /* a power of two */
+#define SENT_STACKS_MAX (SENT_SETS * SENT_WAYS)
 
 /* Larger stacks use only the first entry of their set. This limits the memory for them in user
  * space to 80 MiB, if all are that deep; about 6 MiB are usual. */
-#define KNOWN_WORDS_SMALL 512
+#define SENT_WORDS_SMALL 512
 
 /* The words that follow: n_kernel addresses, n_native pairs (ip, cfa), then the pairs of each
  * section (FRAME_KEY(code, index), stack address). Each group has its innermost frame first. Only
  * the stack addresses show which runtime called which. */
 struct rec_sample {
 	__u32 type;
-	__u32 slot;    /* number of the place of the stack in user space, below KNOWN_MAX */
+	__u32 slot;    /* number of the place of the stack in user space, below SENT_STACKS_MAX */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 value;   /* value of this occurrence, in the unit of the event */
 	__u64 weight;  /* number of occurrences that it stands for, including itself */
@@ -426,7 +426,7 @@ struct rec_sample {
 };
 _Static_assert(sizeof(struct rec_sample) == 136, "rec_sample");
 
-struct rec_known { /* fields as in rec_sample */
+struct rec_repeat { /* fields as in rec_sample */
 	__u32 type;
 	__u32 slot;
 	__u64 time_ns;
@@ -439,17 +439,17 @@ struct rec_known { /* fields as in rec_sample */
 	__u16 cpu;
 	struct rec_condition condition;
 };
-_Static_assert(sizeof(struct rec_known) == 56, "rec_known");
+_Static_assert(sizeof(struct rec_repeat) == 56, "rec_repeat");
 
-struct rec_known_about { /* a REC_KNOWN with these further fields, of which one is not 0 */
-	struct rec_known known;
+struct rec_repeat_about { /* a REC_REPEAT with these further fields, of which one is not 0 */
+	struct rec_repeat repeat;
 	__u64 object;
 	__u64 link;
 	__u64 task;
 	__u32 peer;
 	__u32 context;
 };
-_Static_assert(sizeof(struct rec_known_about) == 88, "rec_known_about");
+_Static_assert(sizeof(struct rec_repeat_about) == 88, "rec_repeat_about");
 
 /* A power of two above 127 + 2*1024 + 2*RUNTIME_PAIRS_MAX: the longest stack with one runtime in
  * it. If there are several runtimes, their frames share the room. */

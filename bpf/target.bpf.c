@@ -45,13 +45,13 @@ __noinline int cgroup__is_wanted(__u64 cgroup)
 	const struct cgroup *inner = (const void *)cgroup;
 	struct cgroup_search search = { .cgroup = inner };
 	__u64 id = cgroup__id(inner);
-	__u32 *known, verdict, changes = scope_changes, levels;
+	__u32 *existing, verdict, changes = scope_changes, levels;
 
 	if (!id || !bpf_core_field_exists(inner->ancestors))
 		return 0;
-	known = bpf_map_lookup_elem(&scope_verdicts, &id);
-	if (known && *known >> 1 == changes)
-		return *known & 1;
+	existing = bpf_map_lookup_elem(&scope_verdicts, &id);
+	if (existing && *existing >> 1 == changes)
+		return *existing & 1;
 	levels = (__u32)BPF_CORE_READ(inner, level) + 1;
 	if (levels <= CGROUP_LEVELS_MAX)
 		bpf_loop(levels, cgroup__try_level, &search, 0);

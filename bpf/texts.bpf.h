@@ -64,12 +64,12 @@ static __always_inline void text__copy(char *to, __u64 from, __u8 *kind, __u16 *
 static __always_inline __u32 text__find(const struct text_key *key, __u64 now_ns,
 					struct text_entry *ret)
 {
-	struct text_entry *known = bpf_map_lookup_elem(&texts, key);
+	struct text_entry *existing = bpf_map_lookup_elem(&texts, key);
 	__u64 hash;
 
-	if (known && now_ns - known->checked_ns < TEXT_RECHECK_NS) {
-		*ret = *known;
-		return known->code;
+	if (existing && now_ns - existing->checked_ns < TEXT_RECHECK_NS) {
+		*ret = *existing;
+		return existing->code;
 	}
 	hash = text__hash(key->name);
 	if (!hash) {
@@ -79,10 +79,10 @@ static __always_inline __u32 text__find(const struct text_key *key, __u64 now_ns
 	if (key->file)
 		hash = hash * 31 + text__hash(key->file);
 	hash |= 1;
-	if (known && known->hash == hash) {
-		known->checked_ns = now_ns;
-		*ret = *known;
-		return known->code;
+	if (existing && existing->hash == hash) {
+		existing->checked_ns = now_ns;
+		*ret = *existing;
+		return existing->code;
 	}
 	ret->hash = hash;
 	ret->checked_ns = now_ns;

@@ -593,23 +593,23 @@ __noinline int unwind__apply(struct unwind_state *u)
  * failure. *ret_called: such code always has a caller. */
 static __always_inline int unwind__tableless(struct unwind_state *u, __u32 space, int *ret_called)
 {
-	int known = 0, err;
+	int outcome = 0, err;
 
 	__builtin_memset(&u->note, 0, sizeof(u->note));
 
-#define X(slot, hook)                               \
-	if (!known && cfg_tableless & 1U << (slot)) \
-		known = hook(u);
+#define X(slot, hook)                                 \
+	if (!outcome && cfg_tableless & 1U << (slot)) \
+		outcome = hook(u);
 	TABLELESS_HOOKS(X)
 #undef X
-	*ret_called = known & TABLELESS_CALLED;
-	if (known & TABLELESS_CUT)
+	*ret_called = outcome & TABLELESS_CALLED;
+	if (outcome & TABLELESS_CUT)
 		return COUNT_NO_RULE;
-	err = known & TABLELESS_RULE
+	err = outcome & TABLELESS_RULE
 		      ? 0
 		      : unwind__without_rule(u, space,
-					     known & (TABLELESS_POINTER | TABLELESS_GUESS));
-	if (known & TABLELESS_INFERRED)
+					     outcome & (TABLELESS_POINTER | TABLELESS_GUESS));
+	if (outcome & TABLELESS_INFERRED)
 		u->next_evidence = EVIDENCE_INFERRED;
 	return err;
 }

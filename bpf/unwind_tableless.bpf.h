@@ -97,10 +97,10 @@ static __always_inline int unwind__is_no_frame(const struct unwind_state *u, int
 	return u->n && !u->exact && (is_no_code(err) || (is_unread(err) && !u->searched));
 }
 
-/* Finds a rule if no table covers the pc, and no runtime has one. @is_known: a runtime guarantees
+/* Finds a rule if no table covers the pc, and no runtime has one. @is_proven: a runtime guarantees
  * the pc, and frame pointers; with TABLELESS_GUESS these are inferred. In a file that has tables,
  * code without a rule may use rbp for any purpose, unless unwind_state.keeps has a flag. */
-__noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_known)
+__noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_proven)
 {
 	struct unwind_rule *rule;
 	int by_pointer, ends;
@@ -115,7 +115,7 @@ __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_
 		return 0;
 	}
 	ends = unwind__is_first(u) || unwind__has_started(u);
-	if (u->n && !u->exact && !is_known && !pc__follows_call(u)) {
+	if (u->n && !u->exact && !is_proven && !pc__follows_call(u)) {
 		ends = pc__never_returns(u);
 		if (!ends)
 			return COUNT_NO_CALL;
@@ -125,9 +125,9 @@ __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_
 		rule->reg = UNWIND_REG_RSP;
 		return 0;
 	}
-	by_pointer = is_known || u->keeps || !u->mapping.n_pages || cfg_unwind == UNWIND_MODE_FP;
-	if ((u->leaf || (!is_known && cfg_unwind != UNWIND_MODE_FP)) &&
-	    code__rule(u, !is_known, by_pointer))
+	by_pointer = is_proven || u->keeps || !u->mapping.n_pages || cfg_unwind == UNWIND_MODE_FP;
+	if ((u->leaf || (!is_proven && cfg_unwind != UNWIND_MODE_FP)) &&
+	    code__rule(u, !is_proven, by_pointer))
 		return 0;
 	if (!by_pointer)
 		return COUNT_NO_RULE;
@@ -136,7 +136,7 @@ __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_
 		return 0;
 	}
 	__builtin_memset(rule, 0, sizeof(*rule));
-	return pointer__rule(u, space, is_known);
+	return pointer__rule(u, space, is_proven);
 }
 
 #endif

@@ -313,7 +313,7 @@ struct runtime_names {
 	/* Drops the names of codes whose numbers are not among the keys of the map, in this call
 	 * and the one before: no sample refers to them. Also drops detached address spaces once
 	 * they have no code left. */
-	void (*forget_codes)(struct runtime_session *session, const struct u64map *known);
+	void (*forget_codes)(struct runtime_session *session, const struct u64map *listed);
 
 	/* Gives each of these frames (at most RUNTIME_PAIRS_MAX) an address in its native frame, if
 	 * that frame is proven. Removes the pairs that are no frames

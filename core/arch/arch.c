@@ -11,13 +11,13 @@
 #define STATUS_TID    32
 #define STATUS_REGS   112
 
-static const struct arch *const known[] = { &arch_x86_64, &arch_arm64 };
+static const struct arch *const all[] = { &arch_x86_64, &arch_arm64 };
 
 const struct arch *arch__of_machine(unsigned machine)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (known[i]->machine == machine)
-			return known[i];
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i]->machine == machine)
+			return all[i];
 	return NULL;
 }
 

@@ -295,15 +295,15 @@ void privilege__why_hidden(char *ret, size_t size)
 
 void privilege__own(char *ret, size_t size)
 {
-	uint64_t has = effective(), known = capabilities_of((1U << PRIVILEGES_N) - 1);
+	uint64_t has = effective(), all = capabilities_of((1U << PRIVILEGES_N) - 1);
 
-	if (!geteuid() && (has & known) == known) {
+	if (!geteuid() && (has & all) == all) {
 		snprintf(ret, size, "root");
 		return;
 	}
 	snprintf(ret, size, "user %u%s, %s", geteuid(),
 		 in_user_namespace() ? " of a user namespace that is not the machine's" : "",
-		 has & known ? "with " : "without capabilities");
-	if (has & known)
-		list(has & known, ret + strlen(ret), size - strlen(ret));
+		 has & all ? "with " : "without capabilities");
+	if (has & all)
+		list(has & all, ret + strlen(ret), size - strlen(ret));
 }

@@ -43,11 +43,11 @@ int capture__new(const struct capture_opts *opts, struct capture **ret, struct e
 	capture->opts = *opts;
 	tick_weight__change(&capture->weight, 0, 1);
 	capture->stacks = stack_copies__new(libbpf_num_possible_cpus());
-	capture->known = known_stacks__new();
+	capture->sent = sent_stacks__new();
 	capture->pairing = pairing__new();
 	capture->sections = sections__new();
 	capture->pending = pending_values__new(&capture->ids, &capture->stats);
-	if (capture->stacks && capture->known && capture->pairing && capture->sections &&
+	if (capture->stacks && capture->sent && capture->pairing && capture->sections &&
 	    capture->pending)
 		rc = ids__new(opts->sink, &capture->ids, err);
 	if (!rc)
@@ -105,7 +105,7 @@ void capture__free(struct capture *capture)
 	sections__free(capture->sections);
 	stack_nodes__free(capture->nodes);
 	stack_copies__free(capture->stacks);
-	known_stacks__free(capture->known);
+	sent_stacks__free(capture->sent);
 	captured_set__done(&capture->processes);
 	pending_records__free(capture->carried);
 	ids__free(capture->ids);
@@ -202,7 +202,7 @@ static void pair_section(struct capture *capture, const struct stack_owner *owne
 /* Marks the frames whose inlined functions are inferred. The evidence of the stack itself does not
  * change. */
 static void mark_inlined(const struct capture *capture, struct runtime_stack *stack,
-			 struct known_result *result)
+			 struct cached_result *result)
 {
 	for (size_t i = 0; i < stack->n; i++) {
 		int of = stack->runtimes[i];
@@ -237,7 +237,7 @@ static uint32_t count_stale(const struct capture *capture, const struct runtime_
 /* Builds the nodes of all runtimes' frames. @words contains the pairs of all sections. */
 static int runtime_nodes(struct capture *capture, const struct stack_owner *owner,
 			 const struct rec_sample *rec, const void *words, bool native_complete,
-			 struct known_result *result, struct err *err)
+			 struct cached_result *result, struct err *err)
 {
 	struct section sections[SECTIONS_MAX];
 	size_t n = 0, used = 0, i;
@@ -350,7 +350,7 @@ static uint32_t expected_runtimes(const struct process *process)
  * runtime. Such a sample precedes the runtime's detection or the load of its walker, or its frames
  * were lost. Returns 0 or -ENOMEM. */
 static int miss_runtimes(struct capture *capture, const struct stack_owner *owner,
-			 struct known_result *result)
+			 struct cached_result *result)
 {
 	struct process *process = owner->captured->process;
 	uint32_t expected = expected_runtimes(process);
@@ -374,7 +374,7 @@ static int miss_runtimes(struct capture *capture, const struct stack_owner *owne
 
 /* Builds the result of a sample's stack: all data that the sample's row needs from it. */
 static int make_result(struct capture *capture, const struct rec_sample *rec,
-		       struct stack_owner *owner, struct known_result *ret_result, struct err *err)
+		       struct stack_owner *owner, struct cached_result *ret_result, struct err *err)
 {
 	struct process *process = owner->captured->process;
 	const uint64_t *words = (const uint64_t *)(rec + 1), *native = words + rec->n_kernel;
@@ -383,7 +383,7 @@ static int make_result(struct capture *capture, const struct rec_sample *rec,
 	const struct rec_stack *stack = NULL;
 	int ret;
 
-	*ret_result = (struct known_result) { .flags = rec->flags };
+	*ret_result = (struct cached_result) { .flags = rec->flags };
 	if (rec->flags & SAMPLE_HAS_STACK)
 		stack = stack_copies__take(capture->stacks, rec);
 	capture->n_frames = rec->n_native;
@@ -410,26 +410,27 @@ static int make_result(struct capture *capture, const struct rec_sample *rec,
 	return ret;
 }
 
-/* Returns the result of a sample's stack. @known is the cached result of the same stack, and
+/* Returns the result of a sample's stack. @cached is the cached result of the same stack, and
  * receives the new one; NULL: no cache. */
 static int result_of(struct capture *capture, const struct rec_sample *rec,
-		     struct stack_owner *owner, struct known_result *known,
-		     struct known_result *ret_result, struct err *err)
+		     struct stack_owner *owner, struct cached_result *cached,
+		     struct cached_result *ret_result, struct err *err)
 {
 	int ret;
 
 	if (mapping_times__has_unsure(owner->captured->process, rec->time_ns))
-		known = NULL;
-	ret = known ? known_result__holds(known, rec, owner->captured, capture->n_codes) : 0;
+		cached = NULL;
+	ret = cached ? cached_result__holds(cached, rec, owner->captured, capture->n_codes) : 0;
 	if (ret > 0) {
-		*ret_result = *known;
+		*ret_result = *cached;
 		return place_frames__see_runtimes(capture->place_frames, owner->captured, err);
 	}
 	if (!ret)
 		ret = make_result(capture, rec, owner, ret_result, err);
-	if (!ret && known)
-		ret = known_result__keep(known, rec, owner->captured, capture->n_codes,
-					 stack_nodes__is_moving(capture->nodes, owner), ret_result);
+	if (!ret && cached)
+		ret = cached_result__store(cached, rec, owner->captured, capture->n_codes,
+					   stack_nodes__is_moving(capture->nodes, owner),
+					   ret_result);
 	return ret;
 }
 
@@ -460,7 +461,7 @@ static int context_of(struct capture *capture, const struct rec_sample *rec,
 }
 
 int capture__sample(struct capture *capture, const struct rec_sample *rec, size_t size,
-		    struct known_result *known, struct err *err)
+		    struct cached_result *cached, struct err *err)
 {
 	struct process *process = tracker__find(capture->opts.tracker, rec->tgid);
 	struct sink_sample row = {
@@ -474,7 +475,7 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 		.task = rec->task,
 	};
 	struct stack_owner owner = { .tid = rec->tid, .name = rec->comm, .time_ns = rec->time_ns };
-	struct known_result result = {};
+	struct cached_result result = {};
 	int ret;
 
 	if (!process && rec->flags & SAMPLE_ASKED) { /* and so is the missing stack */
@@ -507,7 +508,7 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 	if (!ret && rec->context)
 		ret = context_of(capture, rec, process, &row.context, err);
 	if (!ret)
-		ret = result_of(capture, rec, &owner, known, &result, err);
+		ret = result_of(capture, rec, &owner, cached, &result, err);
 	row.native = result.native;
 	row.runtime = result.runtime;
 	row.flags = result.flags & ~SAMPLE_ASKED;
@@ -523,7 +524,7 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 	capture->stats.ticks += is_tick(capture, rec);
 	capture->stats.early +=
 		rec->stop == COUNT_NO_MAPPINGS && process__attached(process) && !result.missing;
-	known_result__count(&result, is_tick(capture, rec), &capture->stats);
+	cached_result__count(&result, is_tick(capture, rec), &capture->stats);
 	return ret;
 }
 
@@ -538,28 +539,27 @@ static int on_code(struct capture *capture, const struct rec_code *rec, size_t s
 	return ret == -ENOMEM ? ret : 0;
 }
 
-static void lose_known(struct capture *capture, const struct rec_known *known, size_t size)
+static void lose_repeat(struct capture *capture, const struct rec_repeat *repeat, size_t size)
 {
-	const struct rec_known_about *about = (const struct rec_known_about *)known;
+	const struct rec_repeat_about *about = (const struct rec_repeat_about *)repeat;
 
-	capture->stats.known_lost++;
+	capture->stats.repeat_lost++;
 	capture__lose(capture, &(struct lost_sample) {
-				       .event = known->event,
-				       .state = known->condition.state,
-				       .time_ns = known->time_ns,
-				       .weight = known->weight,
-				       .total = known->total,
+				       .event = repeat->event,
+				       .state = repeat->condition.state,
+				       .time_ns = repeat->time_ns,
+				       .weight = repeat->weight,
+				       .total = repeat->total,
 				       .object = size >= sizeof(*about) ? about->object : 0 });
 }
 
-static int on_known(struct capture *capture, const void *data, size_t size, struct err *err)
+static int on_repeat(struct capture *capture, const void *data, size_t size, struct err *err)
 {
-	struct known_result *result;
-	const struct rec_sample *rec =
-		known_stacks__take(capture->known, data, size, &size, &result);
+	struct cached_result *result;
+	const struct rec_sample *rec = sent_stacks__find(capture->sent, data, size, &size, &result);
 
 	if (!rec)
-		lose_known(capture, data, size);
+		lose_repeat(capture, data, size);
 	return rec ? capture__sample(capture, rec, size, result, err) : 0;
 }
 
@@ -569,10 +569,10 @@ int capture__record(struct capture *capture, const void *data, size_t size, stru
 	int ret = 0;
 
 	if (size >= sizeof(struct rec_sample) && *type == REC_SAMPLE)
-		ret = known_stacks__keep(capture->known, data, size)
+		ret = sent_stacks__store(capture->sent, data, size)
 			      ?: capture__sample(capture, data, size, NULL, err);
-	else if (size >= sizeof(struct rec_known) && *type == REC_KNOWN)
-		ret = on_known(capture, data, size, err);
+	else if (size >= sizeof(struct rec_repeat) && *type == REC_REPEAT)
+		ret = on_repeat(capture, data, size, err);
 	else if (size >= sizeof(struct rec_value) && *type == REC_VALUE)
 		ret = pending_values__value(capture->pending, data, err);
 	else if (size >= REC_STACK_HEADER && *type == REC_STACK)

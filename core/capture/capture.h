@@ -54,7 +54,7 @@ struct capture_stats {
 	uint64_t unfinished;	     /* samples lost as their value is still missing at the end */
 	uint64_t contexts_lost;	     /* samples whose request context did not arrive */
 	uint64_t contexts_malformed; /* request contexts whose attributes are incomplete */
-	uint64_t known_lost;	     /* samples lost as the stack that they refer to is missing */
+	uint64_t repeat_lost;	     /* samples lost as the stack that they refer to is missing */
 	uint64_t kernel_frames, native_frames;
 	uint64_t inferred_frames;   /* inferred frames among native_frames */
 	uint64_t inferred_runtimes; /* inferred frames among those of runtimes */

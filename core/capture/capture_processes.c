@@ -173,5 +173,5 @@ void capture__forget_gone(struct capture *capture)
 			if (!ids__has_frame(capture->ids, captured->places[i].id))
 				captured->places[i].id = 0;
 	stack_nodes__forget(capture->nodes);
-	known_stacks__forget_results(capture->known);
+	sent_stacks__forget_results(capture->sent);
 }

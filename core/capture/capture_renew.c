@@ -45,7 +45,7 @@ int capture__renew(struct capture *capture, struct sink *sink, struct err *err)
 	ids__renew(capture->ids, sink);
 	captured_set__renew(&capture->processes);
 	place_frames__renew(capture->place_frames);
-	known_stacks__forget_results(capture->known);
+	sent_stacks__forget_results(capture->sent);
 	naming__renew(capture->naming);
 	naming_compiled__renew(capture->compiled);
 	ret = stack_nodes__renew(capture->nodes) || copied_frames__renew(capture->copier)

@@ -8,13 +8,12 @@
  *   capture_processes.c  processes
  *   capture_renew.c      the step to another sink */
 
+#include "core/capture/cached_result.h"
 #include "core/capture/capture.h"
 #include "core/capture/captured.h"
 #include "core/capture/contexts.h"
 #include "core/capture/copied_frames.h"
 #include "core/capture/ids.h"
-#include "core/capture/known_result.h"
-#include "core/capture/known_stacks.h"
 #include "core/capture/naming.h"
 #include "core/capture/naming_compiled.h"
 #include "core/capture/pairing.h"
@@ -22,6 +21,7 @@
 #include "core/capture/place_frames.h"
 #include "core/capture/sample_record.h"
 #include "core/capture/sections.h"
+#include "core/capture/sent_stacks.h"
 #include "core/capture/stack_copies.h"
 #include "core/capture/stack_nodes.h"
 #include "core/capture/tick_weight.h"
@@ -37,7 +37,7 @@ struct capture {
 	struct stack_nodes *nodes;
 	struct copied_frames *copier;
 	struct stack_copies *stacks;
-	struct known_stacks *known;
+	struct sent_stacks *sent;
 	struct native_frame frames[NATIVE_FRAMES_MAX];
 	size_t n_frames;
 	struct runtime_pair pairs[RUNTIME_STACK_MAX]; /* pairs of all sections */
@@ -61,10 +61,10 @@ int capture__captured_of(struct capture *capture, struct process *process, struc
 /* Records the attributes that processes have published since their last sample. */
 int capture__offer_attributes(struct capture *capture, struct err *err);
 
-/* Records a sample. @known is the cached result of the same stack, and receives the new one; NULL:
+/* Records a sample. @sent is the cached result of the same stack, and receives the new one; NULL:
  * no cache. */
 int capture__sample(struct capture *capture, const struct rec_sample *rec, size_t size,
-		    struct known_result *known, struct err *err);
+		    struct cached_result *sent, struct err *err);
 
 /* a lost sample; fields as in rec_sample */
 struct lost_sample {

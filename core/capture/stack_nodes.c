@@ -251,18 +251,18 @@ static int native_frame(struct stack_nodes *nodes, const struct stack_owner *own
 	return place_frames__get(nodes->opts.frames, owner->captured, place, ret_id, err);
 }
 
-/* Adds the nodes inside the @n_known outermost frames. *@node is the node of the innermost of
+/* Adds the nodes inside the @n_cached outermost frames. *@node is the node of the innermost of
  * these, and then of the whole stack. */
 static int inner_nodes(struct stack_nodes *nodes, const struct stack_owner *owner,
 		       struct cached_stack *stack, const struct stack_natives *natives,
-		       size_t n_known, uint32_t *node, struct err *err)
+		       size_t n_cached, uint32_t *node, struct err *err)
 {
 	bool moving = false;
 	uint32_t frame;
 	int ret = 0;
 	size_t i;
 
-	for (i = natives->n - n_known; !ret && i-- > 0;) {
+	for (i = natives->n - n_cached; !ret && i-- > 0;) {
 		const struct cached_pair *pair = (const struct cached_pair *)&natives->frames[i];
 		struct cached_frame cached = { .first = pair->first,
 					       .offset =
@@ -296,7 +296,7 @@ int stack_nodes__native(struct stack_nodes *nodes, const struct stack_owner *own
 					    .base = owner->base };
 	uint32_t node = 0, frame;
 	struct cached_basis basis;
-	size_t known, i;
+	size_t n_cached, i;
 	int ret;
 
 	if (native_basis(owner, stack, &basis))
@@ -304,10 +304,10 @@ int stack_nodes__native(struct stack_nodes *nodes, const struct stack_owner *own
 	ret = place_frames__see_runtimes(nodes->opts.frames, owner->captured, err);
 	if (ret)
 		return ret;
-	known = cached_stack__common(stack, &basis, &query, &node);
-	if (known < natives->n) {
-		cached_stack__begin(stack, &basis, known);
-		ret = inner_nodes(nodes, owner, stack, natives, known, &node, err);
+	n_cached = cached_stack__common(stack, &basis, &query, &node);
+	if (n_cached < natives->n) {
+		cached_stack__begin(stack, &basis, n_cached);
+		ret = inner_nodes(nodes, owner, stack, natives, n_cached, &node, err);
 	}
 	for (i = natives->n_kernel; !ret && i-- > 0;) {
 		ret = is_lock(natives->kernel[i])
@@ -354,13 +354,13 @@ int stack_nodes__runtime(struct stack_nodes *nodes, const struct stack_owner *ow
 				      .base = owner->base,
 				      .apart = RUNTIME_APART };
 	uint32_t node = 0, frame;
-	size_t known, i;
+	size_t n_cached, i;
 	int ret = 0;
 
-	known = cached_stack__common(stack, &basis, &query, &node);
-	if (known < query.n)
-		cached_stack__begin(stack, &basis, known);
-	for (i = query.n - known; !ret && i-- > 0;) {
+	n_cached = cached_stack__common(stack, &basis, &query, &node);
+	if (n_cached < query.n)
+		cached_stack__begin(stack, &basis, n_cached);
+	for (i = query.n - n_cached; !ret && i-- > 0;) {
 		const struct cached_pair *pair = &query.pairs[i];
 		struct cached_frame cached = { .first = pair->first,
 					       .offset = cached_pair__offset(pair, owner->base,

@@ -92,20 +92,20 @@ void cli__print_losses(const uint64_t *counters)
 void cli__runtimes(struct argp_state *state, const struct runtime *const *runtimes, char *list,
 		   uint32_t *enabled)
 {
-	char *name, *rest = list, known[200] = "";
+	char *name, *rest = list, available[200] = "";
 	uint32_t bits = 0;
 	int i;
 
 	for (i = 0; runtimes[i]; i++)
-		snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
-			 i ? ", " : "", runtimes[i]->name);
+		snprintf(available + strlen(available), sizeof(available) - strlen(available),
+			 "%s%s", i ? ", " : "", runtimes[i]->name);
 	while ((name = strsep(&rest, ","))) {
 		for (i = 0; runtimes[i]; i++)
 			if (!strcmp(name, runtimes[i]->name))
 				break;
 		if (!runtimes[i])
 			cli__misused(state, "-r: there is no runtime '%s'; there are: %s", name,
-				     known);
+				     available);
 		bits |= 1U << i;
 	}
 	*enabled = (*enabled == UINT32_MAX ? 0 : *enabled) | bits;

@@ -66,8 +66,8 @@ static struct unwind_image *find_mapped(struct unwind_copy *copy, uint64_t ip)
 	return NULL;
 }
 
-static struct unwind_image *find_known(struct unwind_copy *copy, const struct elf_file *file,
-				       uint64_t bias)
+static struct unwind_image *find_existing(struct unwind_copy *copy, const struct elf_file *file,
+					  uint64_t bias)
 {
 	for (size_t i = 0; i < copy->n_images; i++) {
 		struct unwind_image *image = &copy->images[i];
@@ -90,7 +90,7 @@ static int get_image(struct unwind_copy *copy, uint64_t ip, struct unwind_image 
 	file = copy->find(copy->find_ctx, ip, &place);
 	if (!file)
 		return -ENOENT;
-	image = find_known(copy, file, place.bias);
+	image = find_existing(copy, file, place.bias);
 	if (image) {
 		image->mapped = true;
 		goto out;

@@ -172,7 +172,7 @@ static int make_sections(struct elf_file *file)
 	char *headers;
 	int rc;
 
-	if (elf_section__has_known(file))
+	if (elf_section__has_standard(file))
 		return 0;
 	elf_file__drop(file);
 	rc = elf_generated__new(file, &file->generated);

@@ -84,19 +84,19 @@ static const Elf_Data *names_of(const struct elf_file *file)
 	return data && !((char *)data->d_buf)[data->d_size - 1] ? data : NULL;
 }
 
-bool elf_section__has_known(const struct elf_file *file)
+bool elf_section__has_standard(const struct elf_file *file)
 {
-	static const char *const known[] = { ".text",		".eh_frame",	  ".dynsym",
-					     ".symtab",		".strtab",	  ".debug_info",
-					     GNU_PREFIX "info", ".debug_info.dwo" };
+	static const char *const standard[] = { ".text",	   ".eh_frame",	     ".dynsym",
+						".symtab",	   ".strtab",	     ".debug_info",
+						GNU_PREFIX "info", ".debug_info.dwo" };
 	const Elf_Data *names = file->elf ? names_of(file) : NULL;
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
 
 	while (names && (scn = elf_nextscn(file->elf, scn)))
-		for (size_t i = 0; i < ARRAY_SIZE(known) && gelf_getshdr(scn, &shdr); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(standard) && gelf_getshdr(scn, &shdr); i++)
 			if (shdr.sh_name < names->d_size &&
-			    !strcmp((char *)names->d_buf + shdr.sh_name, known[i]))
+			    !strcmp((char *)names->d_buf + shdr.sh_name, standard[i]))
 				return true;
 	return false;
 }

@@ -24,7 +24,7 @@ int elf_section__at(const struct elf_file *file, size_t index, struct elf_sectio
 
 /* Returns true if @file has a section under a well-known name: each program and each file of debug
  * information has at least one. Reads headers only, as such a section of a debug file is empty. */
-bool elf_section__has_known(const struct elf_file *file);
+bool elf_section__has_standard(const struct elf_file *file);
 
 /* Copies the contents to @to, which must have section->size bytes. Returns 0, -EBADMSG, -EFBIG or
  * -EINTR. */

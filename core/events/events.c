@@ -142,7 +142,7 @@ static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 {
 	struct nearest nearest = nearest__to(spec->name, len);
 	const char *meant = meaning_of(spec->name, len);
-	char known[400] = "";
+	char available[400] = "";
 	size_t used = 0;
 
 	if (meant)
@@ -154,8 +154,9 @@ static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 		nearest__add(&nearest, kind->name);
 		for (size_t k = 0; kind->other_name && kind->other_name(k); k++)
 			nearest__add(&nearest, kind->other_name(k));
-		if (used < sizeof(known))
-			used += snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
+		if (used < sizeof(available))
+			used += snprintf(available + used, sizeof(available) - used, "%s%s",
+					 i ? ", " : "",
 					 kind == &event_latency ? kind->argument : kind->name);
 	}
 	if (nearest.n)
@@ -163,7 +164,7 @@ static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 				spec->name, nearest__text(&nearest));
 	return err__set(err, -EINVAL,
 			"there is no event '%s'. Choose one of %s; braid events describes them",
-			spec->name, known);
+			spec->name, available);
 }
 
 /* Returns true if the name ends with a filter, as that of a tracepoint may. The FILE of a probe has

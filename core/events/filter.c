@@ -53,25 +53,25 @@ const struct btf_type *filter__arguments(const struct btf *btf, const char *trac
 	return type && btf_is_func_proto(type) ? type : NULL;
 }
 
-static void list_one(char *known, const char *name, struct nearest *nearest)
+static void list_one(char *available, const char *name, struct nearest *nearest)
 {
-	size_t used = strlen(known);
+	size_t used = strlen(available);
 
 	if (*name)
 		nearest__add(nearest, name);
 	if (*name && used < SUGGESTED_MAX - 8)
-		snprintf(known + used, SUGGESTED_MAX - used, "%s%.*s", used ? ", " : "",
+		snprintf(available + used, SUGGESTED_MAX - used, "%s%.*s", used ? ", " : "",
 			 (int)(SUGGESTED_MAX - used - 8), name);
-	if (strlen(known) >= SUGGESTED_MAX - 8)
-		snprintf(known + SUGGESTED_MAX - 8, 8, ", ...");
+	if (strlen(available) >= SUGGESTED_MAX - 8)
+		snprintf(available + SUGGESTED_MAX - 8, 8, ", ...");
 }
 
-static const char *meant(struct nearest *nearest, char *known)
+static const char *meant(struct nearest *nearest, char *available)
 {
 	if (!nearest->n)
-		return known;
-	snprintf(known, SUGGESTED_MAX, "%s", nearest__text(nearest));
-	return known;
+		return available;
+	snprintf(available, SUGGESTED_MAX, "%s", nearest__text(nearest));
+	return available;
 }
 
 static int unknown_argument(const struct btf *btf, const struct btf_type *proto, bool named,
@@ -79,7 +79,7 @@ static int unknown_argument(const struct btf *btf, const struct btf_type *proto,
 {
 	const struct btf_param *params = btf_params(proto);
 	struct nearest nearest = nearest__to(name, strlen(name));
-	char known[SUGGESTED_MAX] = "";
+	char available[SUGGESTED_MAX] = "";
 
 	if (btf_vlen(proto) <= 1)
 		return err__set(err, -ENOENT,
@@ -87,13 +87,13 @@ static int unknown_argument(const struct btf *btf, const struct btf_type *proto,
 				"comm of the thread",
 				tracepoint);
 	for (int i = 1; named && i < btf_vlen(proto); i++)
-		list_one(known, name_at(btf, params[i].name_off), &nearest);
+		list_one(available, name_at(btf, params[i].name_off), &nearest);
 	if (!named)
-		snprintf(known, sizeof(known), "arg0 to arg%d", btf_vlen(proto) - 2);
+		snprintf(available, sizeof(available), "arg0 to arg%d", btf_vlen(proto) - 2);
 	return err__set(err, -ENOENT,
 			"the tracepoint %s has no argument '%s'. Choose one of %s, or pid, tid or "
 			"comm of the thread",
-			tracepoint, name, known);
+			tracepoint, name, available);
 }
 
 /* Returns the index of the argument with that name, or of argN; -1: there is none. */
@@ -158,8 +158,8 @@ static bool find_field(const struct btf *btf, const struct btf_type *in, const c
 	return false;
 }
 
-static void list_fields(const struct btf *btf, const struct btf_type *in, int depth, char *known,
-			struct nearest *nearest)
+static void list_fields(const struct btf *btf, const struct btf_type *in, int depth,
+			char *available, struct nearest *nearest)
 {
 	const struct btf_member *members = btf_members(in);
 
@@ -168,9 +168,9 @@ static void list_fields(const struct btf *btf, const struct btf_type *in, int de
 		const struct btf_type *type = type_of(btf, members[i].type);
 
 		if (*its)
-			list_one(known, its, nearest);
+			list_one(available, its, nearest);
 		else if (type && btf_is_composite(type) && depth)
-			list_fields(btf, type, depth - 1, known, nearest);
+			list_fields(btf, type, depth - 1, available, nearest);
 	}
 }
 
@@ -178,12 +178,12 @@ static int unknown_field(const struct btf *btf, const struct btf_type *in, const
 			 struct err *err)
 {
 	struct nearest nearest = nearest__to(name, strlen(name));
-	char known[SUGGESTED_MAX] = "";
+	char available[SUGGESTED_MAX] = "";
 
-	list_fields(btf, in, NESTED_MAX, known, &nearest);
+	list_fields(btf, in, NESTED_MAX, available, &nearest);
 	return err__set(err, -ENOENT, "the kernel's struct %s has no field '%s': %s %s",
 			name_at(btf, in->name_off), name, nearest.n ? "did you mean" : "it has",
-			meant(&nearest, known));
+			meant(&nearest, available));
 }
 
 static bool is_char(const struct btf_type *type)

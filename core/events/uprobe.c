@@ -35,8 +35,8 @@ struct uprobe {
 	bool force; /* replace return addresses if there is no other way */
 	const struct elf_file *done[FILES_MAX];
 	size_t n_done;
-	unsigned without; /* number of files of that name without such a place */
-	char known[300];  /* probes of the last such file, if it is a USDT probe */
+	unsigned without;    /* number of files of that name without such a place */
+	char available[300]; /* probes of the last such file, if it is a USDT probe */
 };
 
 static int parse(struct event_spec *spec, struct err *err)
@@ -136,15 +136,16 @@ static int attach_place(struct uprobe *uprobe, const struct elf_file *file, stru
 	return probe_set__attach(uprobe->event->probes, uprobe->program, &point, 1, err);
 }
 
-static void note_known(struct uprobe *uprobe, const struct usdt_site *site)
+static void note_available(struct uprobe *uprobe, const struct usdt_site *site)
 {
-	size_t used = strlen(uprobe->known);
+	size_t used = strlen(uprobe->available);
 	char one[100];
 
 	snprintf(one, sizeof(one), "%.40s:%.40s", site->provider, site->name);
-	if (strstr(uprobe->known, one) || used + strlen(one) + 8 > sizeof(uprobe->known))
+	if (strstr(uprobe->available, one) || used + strlen(one) + 8 > sizeof(uprobe->available))
 		return;
-	snprintf(uprobe->known + used, sizeof(uprobe->known) - used, "%s%s", used ? ", " : "", one);
+	snprintf(uprobe->available + used, sizeof(uprobe->available) - used, "%s%s",
+		 used ? ", " : "", one);
 }
 
 /* Attaches to all sites of the probe. */
@@ -166,7 +167,7 @@ static int attach_sites(struct uprobe *uprobe, const struct elf_file *file, stru
 		if (strlen(site->provider) != provider ||
 		    memcmp(site->provider, uprobe->place, provider) != 0 ||
 		    strcmp(site->name, uprobe->place + provider + 1) != 0) {
-			note_known(uprobe, site);
+			note_available(uprobe, site);
 			continue;
 		}
 		found = true;
@@ -295,8 +296,8 @@ static int refuse(const struct uprobe *uprobe, struct err *err)
 		return err__set(err, -ENOENT, "%s has no symbol %s in any available symbol table",
 				uprobe->file, uprobe->place);
 	return err__set(err, -ENOENT, "%s has no probe %s: %s%s", uprobe->file, uprobe->place,
-			uprobe->known[0] ? "it has " : "it was built without probes",
-			uprobe->known);
+			uprobe->available[0] ? "it has " : "it was built without probes",
+			uprobe->available);
 }
 
 static int attach_at(struct event *event, const struct event_spec *at, bool begins,

@@ -37,11 +37,11 @@ struct backwards {
 };
 
 static const struct code_back unknown = { .seen = CODE_BACK_NONE };
-static const struct code_back at_jump = { .seen = CODE_BACK_KNOWN,
+static const struct code_back at_jump = { .seen = CODE_BACK_FOUND,
 					  .reg = UNWIND_REG_RSP,
 					  .off = CODE_ENTRY_DEPTH };
 static const struct code_back at_return = {
-	.seen = CODE_BACK_KNOWN, .reg = UNWIND_REG_RSP, .returns = true, .off = CODE_ENTRY_DEPTH
+	.seen = CODE_BACK_FOUND, .reg = UNWIND_REG_RSP, .returns = true, .off = CODE_ENTRY_DEPTH
 };
 
 /* --- targets with frame descriptions --- */
@@ -60,7 +60,7 @@ static int distance_of(short words)
 
 static struct code_back from_rule(const struct unwind_rule *rule)
 {
-	struct code_back ret = { .seen = CODE_BACK_KNOWN, .reg = rule->reg, .off = rule->cfa_off };
+	struct code_back ret = { .seen = CODE_BACK_FOUND, .reg = rule->reg, .off = rule->cfa_off };
 
 	if (rule->kind == UNWIND_PLT)
 		return at_jump;
@@ -297,7 +297,7 @@ static void undo(struct code_back *back, const struct code_step *step)
  * jump. */
 static struct code_back enter(const struct code_back *start)
 {
-	return start->seen == CODE_BACK_KNOWN && start->returns ? at_return : at_jump;
+	return start->seen == CODE_BACK_FOUND && start->returns ? at_return : at_jump;
 }
 
 /* Returns the state at the target of a jump. A jump to another function's start is followed by a
@@ -333,7 +333,7 @@ bool code_back__returns(const struct code_back *list, const struct code_steps *s
 	const struct code_step *step = function ? code_steps__at(steps, function) : NULL;
 	const struct code_back *back = step ? &list[step - steps->list] : NULL;
 
-	return back && back->seen == CODE_BACK_KNOWN && back->returns && by_stack(back) &&
+	return back && back->seen == CODE_BACK_FOUND && back->returns && by_stack(back) &&
 	       back->off == CODE_ENTRY_DEPTH;
 }
 
@@ -415,7 +415,7 @@ static struct code_back look(const struct backwards *b, size_t at)
 		return ret;
 	}
 	ret = next_of(b, at);
-	if (ret.seen != CODE_BACK_KNOWN)
+	if (ret.seen != CODE_BACK_FOUND)
 		return ret;
 	if (is_far(step->value))
 		return unknown;
@@ -501,7 +501,7 @@ bool code_back__same_registers(const struct code_back *back, const struct code_s
 
 bool code_back__state(const struct code_back *back, struct code_state *ret)
 {
-	if (back->seen != CODE_BACK_KNOWN || !by_stack(back))
+	if (back->seen != CODE_BACK_FOUND || !by_stack(back))
 		return false;
 	code_state__enter(ret);
 	ret->depth = back->off;
@@ -519,7 +519,7 @@ struct unwind_rule code_back__rule(const struct code_back *back)
 				    .fp_words = code_state__words(back->rbp_at),
 				    .aux_words = code_state__words(back->rbx_at) };
 
-	if (back->seen != CODE_BACK_KNOWN || back->reg >= UNWIND_REG_PC)
+	if (back->seen != CODE_BACK_FOUND || back->reg >= UNWIND_REG_PC)
 		return (struct unwind_rule) { .kind = UNWIND_NONE };
 	return rule;
 }

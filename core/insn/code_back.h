@@ -11,7 +11,7 @@
  * certain. So such a frame needs no start of a function, and no assumption about the path to the
  * instruction. */
 
-enum { CODE_BACK_NONE, CODE_BACK_KNOWN, CODE_BACK_CONFLICT }; /* struct code_back's @seen */
+enum { CODE_BACK_NONE, CODE_BACK_FOUND, CODE_BACK_CONFLICT }; /* struct code_back's @seen */
 
 /* The frame before an instruction: CFA = reg + off, or, with @deref, *(reg + at) + off. */
 struct code_back {

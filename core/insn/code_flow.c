@@ -225,7 +225,7 @@ static void follow_one(struct code_flow *flow, size_t at)
 	if (!next_of(flow, at))
 		return;
 	code_state__advance(&state, step, flow->guarded);
-	if (!code_state__is_known(&state))
+	if (!code_state__is_determined(&state))
 		return;
 	if (step->op == CODE_CALL && !may_return(flow, at, &state))
 		return;

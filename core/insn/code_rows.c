@@ -90,8 +90,8 @@ static void try_proven(struct code_flow *flow, size_t at, const struct code_stat
 static void follow_orphan(struct code_flow *flow, size_t at, const struct code_state *entry,
 			  const struct code_state *switches, size_t n_switches)
 {
-	flow->certain = flow->back && flow->back[at].seen != CODE_BACK_KNOWN;
-	if (flow->back && flow->back[at].seen == CODE_BACK_KNOWN)
+	flow->certain = flow->back && flow->back[at].seen != CODE_BACK_FOUND;
+	if (flow->back && flow->back[at].seen == CODE_BACK_FOUND)
 		try_proven(flow, at, entry, switches, n_switches);
 	else if (may_start(flow, at))
 		code_flow__try(flow, at, entry, false);

@@ -252,7 +252,7 @@ void code_state__advance(struct code_state *state, const struct code_step *step,
 		lose_all(state);
 }
 
-bool code_state__is_known(const struct code_state *state)
+bool code_state__is_determined(const struct code_state *state)
 {
 	return !state->lost || state->frame ||
 	       (state->aligned && (state->old_depth || state->copy != UNWIND_REGS));

@@ -40,7 +40,7 @@ void code_state__advance(struct code_state *state, const struct code_step *step,
 
 /* Returns true if the position of the frame follows from @state, or may follow after later steps.
  */
-bool code_state__is_known(const struct code_state *state);
+bool code_state__is_determined(const struct code_state *state);
 
 /* Joins the states of two paths to an instruction: clears in both the data that may differ without
  * harm. Returns true if this changes @state. */

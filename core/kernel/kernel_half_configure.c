@@ -203,7 +203,7 @@ int kernel_half__configure(struct kernel_half *half)
 	skel->rodata->cfg_unwind = half->opts.unwind;
 	skel->rodata->cfg_cached = 1;
 	skel->rodata->cfg_cached_ways = cached_ways(half);
-	skel->rodata->cfg_known_sets = half->opts.whole ? 0 : KNOWN_SETS;
+	skel->rodata->cfg_sent_sets = half->opts.whole ? 0 : SENT_SETS;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
 	skel->rodata->cfg_targets_only = privilege__is_lent();

@@ -37,8 +37,8 @@ struct state {
 	uint32_t current;   /* no runtime frame is assigned further in */
 	uint64_t last;	    /* address of the last runtime frame that was assigned; 0: none */
 	uint32_t next;	    /* runtime frame to be written out */
-	size_t known;	    /* first runtime frame from `next` on that has an address, or belongs to
-			       another runtime */
+	size_t anchored;    /* first runtime frame from `next` on that has an address, or belongs to
+		       another runtime */
 	uint32_t outermost; /* the last frame with a CFA */
 	uint32_t spans[MERGE_DEPTH_MAX]; /* native frames with a CFA, by CFA */
 	struct spot spots[MERGE_DEPTH_MAX];
@@ -151,30 +151,31 @@ static struct spot spot_of(struct state *state, uint64_t address)
 	return spot;
 }
 
-/* Assigns the frames from @i on to before @known, which have no address, as their neighbour: the
+/* Assigns the frames from @i on to before @anchored, which have no address, as their neighbour: the
  * one outwards, or the one inwards if only that is of their runtime. Returns how many frames were
  * assigned. */
-static size_t assign_run(struct state *state, size_t i, size_t known)
+static size_t assign_run(struct state *state, size_t i, size_t anchored)
 {
 	const struct merge_frame *runtime = state->runtime;
-	bool outwards = known < state->n_runtime && runtime[known].address != MERGE_NO_ADDRESS &&
-			runtime[known].address != MERGE_APART;
+	bool outwards = anchored < state->n_runtime &&
+			runtime[anchored].address != MERGE_NO_ADDRESS &&
+			runtime[anchored].address != MERGE_APART;
 	struct spot spot;
-	size_t n = known - i;
+	size_t n = anchored - i;
 
-	if (outwards && i > 0 && runtime[known].kind != runtime[i].kind &&
+	if (outwards && i > 0 && runtime[anchored].kind != runtime[i].kind &&
 	    runtime[i - 1].kind == runtime[i].kind)
 		outwards = false;
 	if (outwards) {
-		spot = spot_of(state, runtime[known].address);
-		state->spots[known] = spot;
+		spot = spot_of(state, runtime[anchored].address);
+		state->spots[anchored] = spot;
 		n++;
 	} else {
 		spot = i > 0 ? state->spots[i - 1] : unplaced_spot(state, false);
 	}
 	if (spot.placement == MERGE_PLACED_ADDRESS)
 		spot.placement = MERGE_PLACED_ORDER;
-	for (; i < known; i++)
+	for (; i < anchored; i++)
 		state->spots[i] = spot;
 	return n;
 }
@@ -183,15 +184,16 @@ static size_t assign_run(struct state *state, size_t i, size_t known)
 static size_t assign(struct state *state)
 {
 	const struct merge_frame *runtime = state->runtime;
-	size_t i = 0, known;
+	size_t i = 0, anchored;
 
 	while (i < state->n_runtime && runtime[i].address != MERGE_APART) {
-		known = i;
-		while (known < state->n_runtime && runtime[known].address == MERGE_NO_ADDRESS &&
-		       runtime[known].kind == runtime[i].kind)
-			known++;
-		if (known > i) {
-			i += assign_run(state, i, known);
+		anchored = i;
+		while (anchored < state->n_runtime &&
+		       runtime[anchored].address == MERGE_NO_ADDRESS &&
+		       runtime[anchored].kind == runtime[i].kind)
+			anchored++;
+		if (anchored > i) {
+			i += assign_run(state, i, anchored);
 			continue;
 		}
 		state->spots[i] = spot_of(state, runtime[i].address);
@@ -310,10 +312,10 @@ size_t merge__run(const struct merge_stacks *stacks, bool keep_vm, struct merge_
 		state.placed[state.n_placed - 1].loop = loop;
 	}
 	while (state.next < state.n_runtime) {
-		bool apart = runtime[state.next].address == MERGE_APART, known = state.next < n;
+		bool apart = runtime[state.next].address == MERGE_APART, anchored = state.next < n;
 
 		place_next(&state, apart ? MERGE_PLACED_APART : MERGE_PLACED_APPENDED,
-			   !apart && (known ? state.spots[state.next].inferred : state.complete),
+			   !apart && (anchored ? state.spots[state.next].inferred : state.complete),
 			   false);
 	}
 	if (report)

@@ -11,14 +11,16 @@
 #include "core/profile/merge.h"
 #include "core/push/clickhouse.h"
 
-#define REMEMBERED_MAX 4000000 /* maximum number of ids of each sort in struct clickhouse_known */
+#define REMEMBERED_MAX 4000000 /* maximum number of ids of each sort in struct clickhouse_sent */
 #define SPAN_MAX_S     (31 * 86400)
 #define SECONDS_A_DAY  86400
 
 int clickhouse_rows__init(struct clickhouse_rows *rows, struct push_recording *recording,
-			  const char *salt, struct clickhouse_known *known)
+			  const char *salt, struct clickhouse_sent *sent_rows)
 {
-	*rows = (struct clickhouse_rows) { .recording = recording, .salt = salt, .known = known };
+	*rows = (struct clickhouse_rows) { .recording = recording,
+					   .salt = salt,
+					   .sent_rows = sent_rows };
 	intern__init(&rows->stack_index, UINT32_MAX);
 	intern__init(&rows->series_index, UINT32_MAX);
 	rows->frame_ids = calloc(recording->recorded->frames.n + 1, sizeof(*rows->frame_ids));
@@ -49,39 +51,39 @@ void clickhouse_rows__done(struct clickhouse_rows *rows)
 	*rows = (struct clickhouse_rows) {};
 }
 
-void clickhouse_known__forget(struct clickhouse_known *known)
+void clickhouse_sent__forget(struct clickhouse_sent *sent_rows)
 {
-	u64map__done(&known->series);
-	u64map__done(&known->stacks);
-	u64map__done(&known->frames);
+	u64map__done(&sent_rows->series);
+	u64map__done(&sent_rows->stacks);
+	u64map__done(&sent_rows->frames);
 }
 
 /* Drops the definitions on a new day, so that those in use are sent again and do not expire. */
-static void keep_known(struct clickhouse_known *known)
+static void keep_sent(struct clickhouse_sent *sent_rows)
 {
 	uint16_t today = time(NULL) / SECONDS_A_DAY;
 
-	if (known->day != today || known->series.n > REMEMBERED_MAX ||
-	    known->stacks.n > KNOWN_MAX || known->frames.n > REMEMBERED_MAX)
-		clickhouse_known__forget(known);
-	known->day = today;
+	if (sent_rows->day != today || sent_rows->series.n > REMEMBERED_MAX ||
+	    sent_rows->stacks.n > SENT_STACKS_MAX || sent_rows->frames.n > REMEMBERED_MAX)
+		clickhouse_sent__forget(sent_rows);
+	sent_rows->day = today;
 }
 
 /* Computes the id of the row in rows->content. Appends the row to @out unless it was sent
  * before. */
-static int put_definition(struct clickhouse_rows *rows, struct u64map *known,
+static int put_definition(struct clickhouse_rows *rows, struct u64map *sent_rows,
 			  struct row_writer *out, uint64_t *ret_id)
 {
 	struct row_writer *content = &rows->content;
 
 	if (content->failed || content_hash__id(rows->salt, content->data, content->len, ret_id))
 		return -ENOMEM;
-	if (u64map__get(known, *ret_id))
+	if (u64map__get(sent_rows, *ret_id))
 		return 0;
 	row_writer__number(out, uint64_t, *ret_id);
 	row_writer__bytes(out, content->data, content->len);
-	row_writer__number(out, uint16_t, rows->known->day);
-	return u64map__put(known, *ret_id, 1);
+	row_writer__number(out, uint16_t, rows->sent_rows->day);
+	return u64map__put(sent_rows, *ret_id, 1);
 }
 
 /* ---- frames ---- */
@@ -158,7 +160,7 @@ static int frame_id(struct clickhouse_rows *rows, uint32_t index, uint64_t *ret)
 			   (frame->loop ? FRAME_IS_LOOP : 0) |
 				   (frame->anonymous ? FRAME_IS_NOWHERE : 0));
 	put_locations(content, recorded, frame);
-	code = put_definition(rows, &rows->known->frames, &rows->frames_out, ret);
+	code = put_definition(rows, &rows->sent_rows->frames, &rows->frames_out, ret);
 	rows->frame_ids[place] = *ret;
 	return code;
 }
@@ -258,7 +260,7 @@ static int make_stack(struct clickhouse_rows *rows, const struct sink_sample *sa
 	if (!code && ids.failed)
 		code = -ENOMEM;
 	row_writer__done(&ids);
-	return code ? code : put_definition(rows, &rows->known->stacks, &rows->stacks, ret);
+	return code ? code : put_definition(rows, &rows->sent_rows->stacks, &rows->stacks, ret);
 }
 
 /* Returns the place of an id. Sets *@ret_new if the id is new. */
@@ -332,7 +334,7 @@ static int make_series(struct clickhouse_rows *rows, const struct sink_sample *s
 	row_writer__text(content, unit);
 	row_writer__number(content, double,
 			   !strcmp(unit, SINK_UNIT_SAMPLES) ? recorded->frequency_hz : 0);
-	return put_definition(rows, &rows->known->series, &rows->series, ret);
+	return put_definition(rows, &rows->sent_rows->series, &rows->series, ret);
 }
 
 static int series_id(struct clickhouse_rows *rows, const struct sink_sample *sample, uint64_t *ret)
@@ -388,14 +390,14 @@ int clickhouse_rows__make(struct clickhouse_rows *rows, const struct push_batch 
 	int code = 0;
 
 	done_batch(rows);
-	keep_known(rows->known);
-	if (!rows->known->frames.n) { /* dropped: the recording's ids are invalid, too */
-		struct clickhouse_known *known = rows->known;
+	keep_sent(rows->sent_rows);
+	if (!rows->sent_rows->frames.n) { /* dropped: the recording's ids are invalid, too */
+		struct clickhouse_sent *sent_rows = rows->sent_rows;
 		struct push_recording *recording = rows->recording;
 		const char *salt = rows->salt;
 
 		clickhouse_rows__done(rows);
-		code = clickhouse_rows__init(rows, recording, salt, known);
+		code = clickhouse_rows__init(rows, recording, salt, sent_rows);
 	}
 	rows->earliest_s = UINT32_MAX;
 	rows->latest_s = 0;

@@ -15,7 +15,7 @@
 #define FRAME_IS_NOWHERE     2 /* code without a file */
 
 /* The definitions that were sent. They are not sent again on the same day. */
-struct clickhouse_known {
+struct clickhouse_sent {
 	struct u64map series, stacks, frames;
 	uint16_t day; /* days since 1970 */
 };
@@ -23,7 +23,7 @@ struct clickhouse_known {
 /* The ids of one recording so far. */
 struct clickhouse_rows {
 	struct push_recording *recording; /* NULL: none */
-	struct clickhouse_known *known;
+	struct clickhouse_sent *sent_rows;
 	const char *salt;
 	uint64_t *frame_ids;			 /* by frame; the last one is for invalid frames */
 	struct intern stack_index, series_index; /* index + 1 of the ids below */
@@ -41,10 +41,10 @@ struct clickhouse_rows {
 	uint32_t earliest_s, latest_s;
 };
 
-/* @salt and @known are borrowed. Returns 0 or -ENOMEM. The caller must call clickhouse_rows__done()
- * also on failure. */
+/* @salt and @sent_rows are borrowed. Returns 0 or -ENOMEM. The caller must call
+ * clickhouse_rows__done() also on failure. */
 int clickhouse_rows__init(struct clickhouse_rows *rows, struct push_recording *recording,
-			  const char *salt, struct clickhouse_known *known);
+			  const char *salt, struct clickhouse_sent *sent_rows);
 void clickhouse_rows__done(struct clickhouse_rows *rows);
 
 /* Creates the rows of a batch, with the definitions that were not sent yet, which then count as
@@ -56,6 +56,6 @@ int clickhouse_rows__make(struct clickhouse_rows *rows, const struct push_batch 
 void clickhouse_rows__set_load(struct clickhouse_rows *rows, uint64_t load);
 
 /* Drops all definitions, if some did not arrive, or may not have arrived. */
-void clickhouse_known__forget(struct clickhouse_known *known);
+void clickhouse_sent__forget(struct clickhouse_sent *sent_rows);
 
 #endif

@@ -24,7 +24,7 @@ struct clickhouse_target {
 	struct push_target base;
 	struct clickhouse clickhouse;
 	char salt[CLICKHOUSE_SALT_MAX]; /* "": not requested yet */
-	struct clickhouse_known known;
+	struct clickhouse_sent sent_rows;
 	struct clickhouse_rows rows;
 	struct range *committed; /* committed ranges of the recording */
 	size_t n_committed, cap_committed;
@@ -79,7 +79,7 @@ static enum sent begin(struct push_target *base, struct push_recording *recordin
 	if (sent != SENT_OK)
 		return sent == SENT_REFUSED ? SENT_DENIED : sent;
 	clickhouse_rows__done(&target->rows);
-	if (clickhouse_rows__init(&target->rows, recording, target->salt, &target->known))
+	if (clickhouse_rows__init(&target->rows, recording, target->salt, &target->sent_rows))
 		return no_memory(err);
 	return SENT_OK;
 }
@@ -206,7 +206,7 @@ static enum sent send(struct push_target *base, const struct push_batch *batch, 
 	if (sent == SENT_OK)
 		sent = insert_samples(target, batch, load, err);
 	if (sent != SENT_OK)
-		clickhouse_known__forget(&target->known);
+		clickhouse_sent__forget(&target->sent_rows);
 	return sent;
 }
 
@@ -215,7 +215,7 @@ static void free_target(struct push_target *base)
 	struct clickhouse_target *target = (struct clickhouse_target *)base;
 
 	clickhouse_rows__done(&target->rows);
-	clickhouse_known__forget(&target->known);
+	clickhouse_sent__forget(&target->sent_rows);
 	free(target->committed);
 	free(target);
 }

@@ -18,7 +18,7 @@
 #define ROUND_NS  20000000ULL
 #define YOUNG_NS  (8 * NSEC_PER_SEC)
 
-static bool is_known(void *ctx, uint32_t pid)
+static bool is_read(void *ctx, uint32_t pid)
 {
 	const struct session *session = ctx;
 
@@ -40,7 +40,7 @@ static int read_until(struct session *session, uint64_t until_ns, struct err *er
 
 	while (!ret && now_ns() < until_ns && !stopper__has_signal(session->stopper) &&
 	       (pid = read_ahead__next(session->ahead.reader)))
-		ret = session__known(session, pid, &process);
+		ret = session__find_process(session, pid, &process);
 	return ret ? err__set(err, ret, "cannot follow the targets: %s", strerror(-ret)) : 0;
 }
 
@@ -55,7 +55,7 @@ static int look(struct session *session, struct err *err)
 int session__begin_ahead(struct session *session, struct err *err)
 {
 	struct read_ahead_opts opts = { .is_wanted = is_wanted,
-					.is_known = is_known,
+					.is_read = is_read,
 					.ctx = session };
 	int ret;
 

@@ -153,7 +153,7 @@ static void file_counters(const struct session *session, const uint64_t raw[COUN
 	ret_counters[COUNT_NAME_STALE] = stats->stale;
 	ret_counters[COUNT_SECTION_UNPLACED] = stats->unplaced;
 	ret_counters[COUNT_UNFINISHED] = stats->unfinished;
-	ret_counters[COUNT_KNOWN_LOST] = stats->known_lost;
+	ret_counters[COUNT_REPEAT_LOST] = stats->repeat_lost;
 	ret_counters[COUNT_UNTIMED] = stats->untimed;
 	ret_counters[COUNT_CONTEXT_GONE] = stats->contexts_lost;
 	ret_counters[COUNT_CONTEXT_MALFORMED] = stats->contexts_malformed;

@@ -119,9 +119,9 @@ struct governor {
 	size_t n_programs, cap_programs;
 	struct trap_costs costs;
 	struct measuring measuring;
-	uint32_t known;	  /* kinds of traps that are measured */
-	uint32_t entries; /* kinds that probes have, without returns */
-	int stats_fd;	  /* the kernel maintains statistics while this is open */
+	uint32_t measured; /* kinds of traps that are measured */
+	uint32_t entries;  /* kinds that probes have, without returns */
+	int stats_fd;	   /* the kernel maintains statistics while this is open */
 };
 
 void program_stats__read(int program_fd, uint64_t *ret_runs, uint64_t *ret_ns)
@@ -216,7 +216,7 @@ static int take_measured(struct governor *governor, struct err *err)
 
 	pthread_join(measuring->thread, NULL);
 	measuring->running = false;
-	governor->known |= measuring->kinds;
+	governor->measured |= measuring->kinds;
 	for (int kind = 0; kind < TRAPS_N && !measuring->ret; kind++)
 		if (measuring->kinds & 1U << kind)
 			governor->costs.ns[kind] = measuring->costs.ns[kind];
@@ -231,7 +231,7 @@ static int take_measured(struct governor *governor, struct err *err)
 static int learn(struct governor *governor, uint32_t traps, struct err *err)
 {
 	struct measuring *measuring = &governor->measuring;
-	uint32_t unknown = traps & ~governor->known;
+	uint32_t unknown = traps & ~governor->measured;
 	int ret;
 
 	if (measuring->running)

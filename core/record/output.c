@@ -230,7 +230,7 @@ int session__commit(struct session *session, struct err *err)
 static int forget_codes(const struct session *session)
 {
 	const struct runtime *const *runtimes = session->opts.runtimes;
-	struct u64map known;
+	struct u64map listed;
 	int ret = 0;
 
 	if (tracker__has_probes(session->tracker))
@@ -239,10 +239,10 @@ static int forget_codes(const struct session *session)
 		if (!session->runtime_sessions[i] || !runtime__has(runtimes[i], walker, codes))
 			continue;
 		ret = code_numbers__read(
-			kernel_half__map_fd(session->half, runtimes[i]->walker->codes), &known);
+			kernel_half__map_fd(session->half, runtimes[i]->walker->codes), &listed);
 		if (!ret)
-			runtimes[i]->names->forget_codes(session->runtime_sessions[i], &known);
-		u64map__done(&known);
+			runtimes[i]->names->forget_codes(session->runtime_sessions[i], &listed);
+		u64map__done(&listed);
 	}
 	return ret == -ENOMEM ? ret : 0;
 }

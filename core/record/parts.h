@@ -248,7 +248,7 @@ int session__write_lag(struct session *session, struct err *err);
 
 /* Finds the process of a thread that user space samples, with its mappings. `*ret` is NULL if the
  * process is not recorded. Returns 0 or -ENOMEM. */
-int session__known(struct session *session, uint32_t pid, struct process **ret);
+int session__find_process(struct session *session, uint32_t pid, struct process **ret);
 
 /* Executes the command, and lets it run when its libraries are read. Its time counts from the exec.
  */

@@ -23,11 +23,11 @@
 static uint64_t sample_time(const void *data, size_t size)
 {
 	const struct rec_sample *sample = data;
-	const struct rec_known *known = data;
+	const struct rec_repeat *repeat = data;
 
 	if (size >= sizeof(*sample) && sample->type == REC_SAMPLE)
 		return sample->time_ns;
-	return size >= sizeof(*known) && known->type == REC_KNOWN ? known->time_ns : 0;
+	return size >= sizeof(*repeat) && repeat->type == REC_REPEAT ? repeat->time_ns : 0;
 }
 
 static void on_mmap(void *ctx, const struct mmap_event *event)

@@ -124,7 +124,7 @@ int session__refresh_targets(struct session *session, struct err *err)
 	return 0;
 }
 
-int session__known(struct session *session, uint32_t pid, struct process **ret)
+int session__find_process(struct session *session, uint32_t pid, struct process **ret)
 {
 	struct process *process = tracker__find(session->tracker, pid);
 	int code = 0;

@@ -124,7 +124,7 @@ static int add(struct calls *calls, const struct waiting_thread *thread,
 
 	if (!from_ns)
 		return 0;
-	ret = session__known(session, thread->tgid, &process);
+	ret = session__find_process(session, thread->tgid, &process);
 	if (ret || !process)
 		return ret;
 	if (array__reserve(&calls->list, &calls->cap, calls->n + 1, sizeof(*calls->list)))

@@ -140,7 +140,7 @@ static int sample_thread(struct session *session, struct host_half *host,
 
 	if (!find_note(session, thread, event, session->end_ns, &rec))
 		return 0;
-	ret = session__known(session, thread->tgid, &process);
+	ret = session__find_process(session, thread->tgid, &process);
 	if (ret || !process)
 		return ret;
 	sample = describe(session, event, thread, &rec, session->end_ns);

@@ -44,7 +44,7 @@ static int read_all(struct family *family)
 	return ret;
 }
 
-static bool is_known(const struct tracker *tracker, uint32_t pid)
+static bool is_tracked(const struct tracker *tracker, uint32_t pid)
 {
 	const struct process *process = tracker__find(tracker, pid);
 
@@ -63,8 +63,8 @@ static int add_children(struct tracker *tracker, const struct family *family, un
 	do {
 		before = *ret_n;
 		for (member = family->list; !ret && member < family->list + family->n; member++) {
-			if (member->pid == (uint32_t)getpid() || is_known(tracker, member->pid) ||
-			    !is_known(tracker, member->parent_pid) ||
+			if (member->pid == (uint32_t)getpid() || is_tracked(tracker, member->pid) ||
+			    !is_tracked(tracker, member->parent_pid) ||
 			    procfs__target(member->pid, &info, NULL))
 				continue;
 			ret = tracker__new_process(tracker, member->pid, &info, &process);

@@ -110,7 +110,7 @@ static void find_linker(struct hold *hold)
 	struct procfs_mappings mappings = {};
 	struct auxv auxv = {};
 
-	hold->is_known = true;
+	hold->is_valid = true;
 	hold->linker_start = hold->linker_end = hold->debug_at = 0;
 	hold->relro_start = hold->relro_end = 0;
 	hold->n_calls = hold->n_maps = hold->n_pointers = 0;
@@ -198,7 +198,7 @@ static void resume(struct hold *hold, long signal)
 {
 	hold->is_stopped = false;
 	/* No system call is needed before the exec, nor after the link. */
-	ptrace(hold->is_known && !hold->is_following ? PTRACE_SYSCALL : PTRACE_CONT, hold->pid,
+	ptrace(hold->is_valid && !hold->is_following ? PTRACE_SYSCALL : PTRACE_CONT, hold->pid,
 	       NULL, signal);
 }
 

@@ -52,7 +52,7 @@ struct hold {
 	int forked;
 
 	/* --- the dynamic linker of the executed program --- */
-	bool is_known;			      /* the following fields are valid */
+	bool is_valid;			      /* the following fields are valid */
 	uint64_t linker_start, linker_end;    /* address range of its code; 0: no linker */
 	uint64_t relro_start, relro_end;      /* RELRO range of the program; 0: none */
 	uint64_t debug_at;		      /* address of DT_DEBUG's value; 0: unknown */

@@ -74,35 +74,36 @@ static void name_image(uint32_t pid, bool is_program, char *ret, size_t size)
 }
 
 /* Returns the image that was copied earlier from equal memory, or NULL. */
-static struct image *find_known(const struct images *images, uint32_t uid, const char *name,
-				const struct elf_memory *memory)
+static struct image *find_existing(const struct images *images, uint32_t uid, const char *name,
+				   const struct elf_memory *memory)
 {
-	for (const struct by_memory *known = images->by_memory; known; known = known->next)
-		if (known->uid == uid && !strcmp(known->image->file->path, name) &&
-		    elf_memory__is_same(memory, known->image->file))
-			return known->image;
+	for (const struct by_memory *existing = images->by_memory; existing;
+	     existing = existing->next)
+		if (existing->uid == uid && !strcmp(existing->image->file->path, name) &&
+		    elf_memory__is_same(memory, existing->image->file))
+			return existing->image;
 	return NULL;
 }
 
 static int copy(struct images *images, uint32_t pid, uint32_t uid, const char *name,
 		const struct elf_memory *memory, struct quota_account *account, struct image **ret)
 {
-	struct by_memory *known = calloc(1, sizeof(*known));
+	struct by_memory *existing = calloc(1, sizeof(*existing));
 	char root[PATH_MAX];
 	struct elf_file *file;
 	uint64_t bias;
-	int rc = known ? elf_memory__copy(memory, name, account, &file, &bias, NULL) : -ENOMEM;
+	int rc = existing ? elf_memory__copy(memory, name, account, &file, &bias, NULL) : -ENOMEM;
 
 	if (!rc) {
 		target_view__current()->root(target_view__current(), pid, root, sizeof(root));
 		rc = images__add(images, file, root, ret, NULL);
 	}
 	if (rc) {
-		free(known);
+		free(existing);
 		return rc;
 	}
-	*known = (struct by_memory) { .uid = uid, .image = *ret, .next = images->by_memory };
-	images->by_memory = known;
+	*existing = (struct by_memory) { .uid = uid, .image = *ret, .next = images->by_memory };
+	images->by_memory = existing;
 	return 0;
 }
 
@@ -127,7 +128,7 @@ static int find_at(struct images *images, uint32_t pid, uint32_t uid, uint64_t h
 
 	if (!header || !elf_memory__has_code(&memory, mapping->start))
 		return -ENOENT;
-	image = find_known(images, uid, name, &memory);
+	image = find_existing(images, uid, name, &memory);
 	is_new = !image;
 	if (is_new)
 		rc = copy(images, pid, uid, name, &memory, account, &image);

@@ -20,13 +20,13 @@
 /* The states of a process, the events that lead to each, and the states from which they may:
  *
  *   state     entered by                                          from
- *   NEW       a fork, a first sample, or the user's -p; an exec;  - STARTING KNOWN HELD
+ *   NEW       a fork, a first sample, or the user's -p; an exec;  - STARTING PUBLISHED HELD
  *             the release of a held process without a space
  *   STARTING  tracker__add() of the command that braid starts     NEW
- *   KNOWN     the first published mappings, or those of the       NEW HELD
+ *   PUBLISHED the first published mappings, or those of the       NEW HELD
  *             parent at a fork; the release of a held process
- *   HELD      the tracer stopped the process at its exec          NEW KNOWN
- *   ENDING    the exit of the last thread, if the user named      NEW STARTING KNOWN HELD
+ *   HELD      the tracer stopped the process at its exec          NEW PUBLISHED
+ *   ENDING    the exit of the last thread, if the user named      NEW STARTING PUBLISHED HELD
  *             the process
  *   GONE      the exit of the last thread of any other process;   all others
  *             the end of a process that was ENDING
@@ -36,29 +36,29 @@
 void process__enter(struct process *process, enum process_state state)
 {
 	static const uint32_t allowed[PROCESS_STATES] = {
-		[PROCESS_NEW] = TO(STARTING) | TO(KNOWN) | TO(HELD) | TO(ENDING) | TO(GONE),
+		[PROCESS_NEW] = TO(STARTING) | TO(PUBLISHED) | TO(HELD) | TO(ENDING) | TO(GONE),
 		[PROCESS_STARTING] = TO(NEW) | TO(ENDING) | TO(GONE),
-		[PROCESS_KNOWN] = TO(NEW) | TO(HELD) | TO(ENDING) | TO(GONE),
-		[PROCESS_HELD] = TO(NEW) | TO(KNOWN) | TO(ENDING) | TO(GONE),
+		[PROCESS_PUBLISHED] = TO(NEW) | TO(HELD) | TO(ENDING) | TO(GONE),
+		[PROCESS_HELD] = TO(NEW) | TO(PUBLISHED) | TO(ENDING) | TO(GONE),
 		[PROCESS_ENDING] = TO(GONE),
 	};
 
 	assert(allowed[process->state] & 1U << state);
 	assert(state != PROCESS_NEW || !process->space);
-	assert(state != PROCESS_KNOWN || process->space);
+	assert(state != PROCESS_PUBLISHED || process->space);
 	process->state = state;
 }
 
 void process__hold(struct process *process)
 {
-	if (process->state == PROCESS_NEW || process->state == PROCESS_KNOWN)
+	if (process->state == PROCESS_NEW || process->state == PROCESS_PUBLISHED)
 		process__enter(process, PROCESS_HELD);
 }
 
 void process__let_run(struct process *process)
 {
 	if (process->state == PROCESS_HELD)
-		process__enter(process, process->space ? PROCESS_KNOWN : PROCESS_NEW);
+		process__enter(process, process->space ? PROCESS_PUBLISHED : PROCESS_NEW);
 }
 
 void process__take_space(struct process *process, struct space *space)
@@ -66,7 +66,7 @@ void process__take_space(struct process *process, struct space *space)
 	assert(!process->space);
 	process->space = space;
 	if (process->state == PROCESS_NEW)
-		process__enter(process, PROCESS_KNOWN);
+		process__enter(process, PROCESS_PUBLISHED);
 }
 
 static void free_mapped(struct mapped *list, size_t n)

@@ -31,12 +31,12 @@ struct runtime_set {
 
 /* The life of a process; the table of transitions is above process__enter(). */
 enum process_state {
-	PROCESS_NEW,	  /* executes a program whose mappings have not been published */
-	PROCESS_STARTING, /* braid's own child, which has not executed its command */
-	PROCESS_KNOWN,	  /* has a `space`: the kernel half has the mappings */
-	PROCESS_HELD,	  /* traced by hold.h: runs only its dynamic linker */
-	PROCESS_ENDING,	  /* named by the user, and its last thread has begun to exit */
-	PROCESS_GONE,	  /* has ended; samples of it may be in the ring */
+	PROCESS_NEW,	   /* executes a program whose mappings have not been published */
+	PROCESS_STARTING,  /* braid's own child, which has not executed its command */
+	PROCESS_PUBLISHED, /* has a `space`: the kernel half has the mappings */
+	PROCESS_HELD,	   /* traced by hold.h: runs only its dynamic linker */
+	PROCESS_ENDING,	   /* named by the user, and its last thread has begun to exit */
+	PROCESS_GONE,	   /* has ended; samples of it may be in the ring */
 	PROCESS_STATES
 };
 

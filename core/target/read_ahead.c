@@ -100,7 +100,7 @@ static int add(struct read_ahead *ahead, uint32_t pid, struct u64map *ticks)
 		return 0;
 	found = (struct candidate) { pid, info.state == 'R', usage_of(ahead, &info) };
 	ret = u64map__put(ticks, pid, (uint32_t)info.cpu_ticks + 1);
-	if (ret || is_idle(ahead, &found) || ahead->opts.is_known(ahead->opts.ctx, pid) ||
+	if (ret || is_idle(ahead, &found) || ahead->opts.is_read(ahead->opts.ctx, pid) ||
 	    !ahead->opts.is_wanted(ahead->opts.ctx, pid))
 		return ret;
 	if (array__reserve(&ahead->list, &ahead->cap, ahead->n + 1, sizeof(*ahead->list)))
@@ -150,7 +150,7 @@ uint32_t read_ahead__next(struct read_ahead *ahead)
 	while (ahead->next < ahead->n) {
 		uint32_t pid = ahead->list[ahead->next++].pid;
 
-		if (!ahead->opts.is_known(ahead->opts.ctx, pid))
+		if (!ahead->opts.is_read(ahead->opts.ctx, pid))
 			return pid;
 	}
 	return 0;
@@ -166,6 +166,6 @@ size_t read_ahead__count(const struct read_ahead *ahead)
 	size_t n = 0;
 
 	for (size_t i = ahead->next; i < ahead->n; i++)
-		n += !ahead->opts.is_known(ahead->opts.ctx, ahead->list[i].pid);
+		n += !ahead->opts.is_read(ahead->opts.ctx, ahead->list[i].pid);
 	return n;
 }

@@ -22,7 +22,7 @@ struct read_ahead_opts {
 	/* Returns true for a process that is to be profiled. Called once per scan. */
 	bool (*is_wanted)(void *ctx, uint32_t pid);
 	/* Returns true for a process that needs no reading. */
-	bool (*is_known)(void *ctx, uint32_t pid);
+	bool (*is_read)(void *ctx, uint32_t pid);
 	void *ctx;
 };
 

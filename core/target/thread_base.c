@@ -43,7 +43,7 @@ struct range {
 	bool of_file;
 };
 
-struct known {
+struct cached {
 	uint32_t tid;
 	bool early; /* another struct may be the valid one */
 	uint64_t base;
@@ -53,8 +53,8 @@ struct thread_bases {
 	const struct memory *memory;
 	struct range *ranges; /* writable private memory of the process, ascending */
 	size_t n_ranges, cap_ranges;
-	struct known *known;
-	size_t n_known, cap_known;
+	struct cached *cached;
+	size_t n_cached, cap_cached;
 	bool searched; /* the small ranges were searched */
 };
 
@@ -111,7 +111,7 @@ void thread_bases__free(struct thread_bases *bases)
 	if (!bases)
 		return;
 	free(bases->ranges);
-	free(bases->known);
+	free(bases->cached);
 	free(bases);
 }
 
@@ -126,33 +126,33 @@ bool thread_bases__can_write(const struct thread_bases *bases, uint64_t address,
 	return false;
 }
 
-static struct known *known_of(const struct thread_bases *bases, uint32_t tid)
+static struct cached *cached_of(const struct thread_bases *bases, uint32_t tid)
 {
-	for (size_t i = 0; i < bases->n_known; i++)
-		if (bases->known[i].tid == tid)
-			return &bases->known[i];
+	for (size_t i = 0; i < bases->n_cached; i++)
+		if (bases->cached[i].tid == tid)
+			return &bases->cached[i];
 	return NULL;
 }
 
-static uint64_t find_known(const struct thread_bases *bases, uint32_t tid)
+static uint64_t find_cached(const struct thread_bases *bases, uint32_t tid)
 {
-	const struct known *known = known_of(bases, tid);
+	const struct cached *cached = cached_of(bases, tid);
 
-	return known && !known->early ? known->base : 0;
+	return cached && !cached->early ? cached->base : 0;
 }
 
-static void keep(struct thread_bases *bases, const struct known *found)
+static void keep(struct thread_bases *bases, const struct cached *found)
 {
-	struct known *known = known_of(bases, found->tid);
+	struct cached *cached = cached_of(bases, found->tid);
 
-	if (known && known->early && !found->early)
-		*known = *found;
-	if (!known && !array__reserve(&bases->known, &bases->cap_known, bases->n_known + 1,
-				      sizeof(*bases->known)))
-		bases->known[bases->n_known++] = *found;
+	if (cached && cached->early && !found->early)
+		*cached = *found;
+	if (!cached && !array__reserve(&bases->cached, &bases->cap_cached, bases->n_cached + 1,
+				       sizeof(*bases->cached)))
+		bases->cached[bases->n_cached++] = *found;
 }
 
-static bool is_glibc(const struct thread_bases *bases, uint64_t at, struct known *ret)
+static bool is_glibc(const struct thread_bases *bases, uint64_t at, struct cached *ret)
 {
 	uint64_t self;
 	int32_t tid;
@@ -160,7 +160,7 @@ static bool is_glibc(const struct thread_bases *bases, uint64_t at, struct known
 	if (at % TCB_ALIGN || memory__read(bases->memory, at + TCB_SELF, &self, sizeof(self)) ||
 	    self != at || memory__read(bases->memory, at + TCB_TID, &tid, sizeof(tid)) || tid <= 0)
 		return false;
-	*ret = (struct known) { .tid = tid, .base = at };
+	*ret = (struct cached) { .tid = tid, .base = at };
 	return true;
 }
 
@@ -176,7 +176,7 @@ static bool names(const struct thread_bases *bases, uint64_t at, int offset, uin
 /* Returns true if a struct of musl is at @at. The dynamic linker starts with an early struct
  * without thread-local variables, and leaves it unchanged when it makes another one. With no or few
  * such variables, the early one remains the thread's. */
-static bool is_musl(const struct thread_bases *bases, uint64_t at, struct known *ret)
+static bool is_musl(const struct thread_bases *bases, uint64_t at, struct cached *ret)
 {
 	uint64_t words[MUSL_BYTES / 8], n_modules;
 	int32_t tid;
@@ -189,7 +189,7 @@ static bool is_musl(const struct thread_bases *bases, uint64_t at, struct known 
 	tid = (int32_t)words[MUSL_TID / 8] ?: (int32_t)words[MUSL_TID_BEFORE / 8];
 	if (tid <= 0)
 		return false;
-	*ret = (struct known) { .tid = tid, .early = !n_modules, .base = at };
+	*ret = (struct cached) { .tid = tid, .early = !n_modules, .base = at };
 	return true;
 }
 
@@ -197,7 +197,7 @@ static bool is_musl(const struct thread_bases *bases, uint64_t at, struct known 
 static void follow_list(struct thread_bases *bases, uint64_t base, bool of_musl)
 {
 	uint64_t at = base, next;
-	struct known found;
+	struct cached found;
 
 	for (int i = 0; i < LIST_MAX; i++) {
 		if (memory__read(bases->memory, at + (of_musl ? MUSL_NEXT : TCB_NEXT), &next,
@@ -216,7 +216,7 @@ static void follow_list(struct thread_bases *bases, uint64_t base, bool of_musl)
 static void search(struct thread_bases *bases, uint64_t start, uint64_t end, uint32_t tid)
 {
 	static uint64_t words[CHUNK_BYTES / 8];
-	struct known found;
+	struct cached found;
 
 	start &= ~(uint64_t)7;
 	for (; start < end; start += CHUNK_BYTES) {
@@ -232,11 +232,11 @@ static void search(struct thread_bases *bases, uint64_t start, uint64_t end, uin
 				continue;
 			of_musl = is_musl(bases, base, &found);
 			if ((!of_musl && !is_glibc(bases, base, &found)) ||
-			    find_known(bases, found.tid))
+			    find_cached(bases, found.tid))
 				continue;
 			keep(bases, &found);
 			follow_list(bases, base, of_musl);
-			if (find_known(bases, tid))
+			if (find_cached(bases, tid))
 				return;
 		}
 	}
@@ -257,15 +257,15 @@ static uint64_t search_small(struct thread_bases *bases, uint32_t tid, bool of_f
 		       range->end - range->start <= SMALL_BYTES ? range->start
 								: range->end - CHUNK_BYTES,
 		       range->end, tid);
-		base = find_known(bases, tid);
+		base = find_cached(bases, tid);
 	}
 	return base;
 }
 
 uint64_t thread_bases__find(struct thread_bases *bases, uint32_t inner_tid, uint64_t sp)
 {
-	uint64_t base = find_known(bases, inner_tid);
-	struct known *known;
+	uint64_t base = find_cached(bases, inner_tid);
+	struct cached *cached;
 
 	for (size_t i = 0; !base && sp && i < bases->n_ranges; i++) {
 		const struct range *range = &bases->ranges[i];
@@ -273,7 +273,7 @@ uint64_t thread_bases__find(struct thread_bases *bases, uint32_t inner_tid, uint
 		if (sp < range->start || sp >= range->end)
 			continue;
 		search(bases, sp, min_of(range->end, sp + ABOVE_SP_MAX), inner_tid);
-		base = find_known(bases, inner_tid);
+		base = find_cached(bases, inner_tid);
 	}
 	if (!base && !bases->searched) {
 		base = search_small(bases, inner_tid, false);
@@ -281,6 +281,6 @@ uint64_t thread_bases__find(struct thread_bases *bases, uint32_t inner_tid, uint
 			base = search_small(bases, inner_tid, true);
 		bases->searched = !base;
 	}
-	known = known_of(bases, inner_tid);
-	return known ? known->base : 0;
+	cached = cached_of(bases, inner_tid);
+	return cached ? cached->base : 0;
 }

@@ -145,7 +145,7 @@ int tracker__on_exec(struct tracker *tracker, struct process *process,
 	tracker__unprobe(tracker, process);
 	tracker__put_space(tracker, process->space);
 	process->space = NULL;
-	if (process->state == PROCESS_STARTING || process->state == PROCESS_KNOWN)
+	if (process->state == PROCESS_STARTING || process->state == PROCESS_PUBLISHED)
 		process__enter(process, PROCESS_NEW);
 	process__forget_code(process);
 	process__clear_mapped(process);

@@ -103,7 +103,7 @@ static bool needs(const Elf_Data *strings, const char *name)
 	return memmem(strings->d_buf, strings->d_size, name, strlen(name) + 1);
 }
 
-bool c_library__is_known(const struct elf_file *file)
+bool c_library__is_supported(const struct elf_file *file)
 {
 	const Elf_Data *strings = elf_file__section(file, ".dynstr", NULL);
 

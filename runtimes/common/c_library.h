@@ -11,7 +11,7 @@
 /* Offsets of thread-specific data in the C library of a process: glibc or musl, x86-64. */
 
 /* Returns true if the file is made for glibc or musl. Statically linked files may be. */
-bool c_library__is_known(const struct elf_file *file);
+bool c_library__is_supported(const struct elf_file *file);
 
 /* Finds the C library of a process that has mapped `file`. The library that runs in the process
  * decides, since programs for glibc may run with musl (gcompat). musl is its own dynamic linker, so

@@ -38,14 +38,14 @@ int numbered_codes__put(struct numbered_codes *codes, uint32_t number, void *cod
 	return 0;
 }
 
-void numbered_codes__forget(struct numbered_codes *codes, const struct u64map *known,
+void numbered_codes__forget(struct numbered_codes *codes, const struct u64map *listed,
 			    void (*free_code)(void *code))
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < codes->n; i++) {
 		struct numbered_code one = codes->list[i];
-		bool missing = !u64map__get(known, one.number);
+		bool missing = !u64map__get(listed, one.number);
 
 		if (missing && one.missed) {
 			free_code(one.code);

@@ -33,7 +33,7 @@ int numbered_codes__put(struct numbered_codes *codes, uint32_t number, void *cod
 			void (*free_code)(void *code));
 
 /* As runtime.forget_codes. */
-void numbered_codes__forget(struct numbered_codes *codes, const struct u64map *known,
+void numbered_codes__forget(struct numbered_codes *codes, const struct u64map *listed,
 			    void (*free_code)(void *code));
 
 /* Idempotent. */

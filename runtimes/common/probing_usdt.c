@@ -41,15 +41,15 @@ int probing_usdt__add(const struct probing_usdt *usdt, const struct probing *pro
 	return rc;
 }
 
-bool probing_known__is(struct probing_known *known, const struct elf_file *file)
+bool probing_result__is(struct probing_result *result, const struct elf_file *file)
 {
-	if (known->file == file)
+	if (result->file == file)
 		return true;
-	*known = (struct probing_known) { .file = file };
+	*result = (struct probing_result) { .file = file };
 	return false;
 }
 
-int probing_known__tell(const struct probing_known *known, struct err *err)
+int probing_result__get(const struct probing_result *result, struct err *err)
 {
-	return known->rc ? err__set(err, known->rc, "%s", known->err.text) : 0;
+	return result->rc ? err__set(err, result->rc, "%s", result->err.text) : 0;
 }

@@ -33,7 +33,7 @@ int probing_usdt__add(const struct probing_usdt *usdt, const struct probing *pro
 
 /* The result for the last file that was searched. Processes fork and execute the same file again.
  */
-struct probing_known {
+struct probing_result {
 	const struct elf_file *file;
 	struct probing_sites sites;
 	int rc;
@@ -41,9 +41,9 @@ struct probing_known {
 };
 
 /* Returns true if the result is for @file. Otherwise makes it an empty result for @file. */
-bool probing_known__is(struct probing_known *known, const struct elf_file *file);
+bool probing_result__is(struct probing_result *result, const struct elf_file *file);
 
 /* Returns 0, or the error of the search. */
-int probing_known__tell(const struct probing_known *known, struct err *err);
+int probing_result__get(const struct probing_result *result, struct err *err);
 
 #endif

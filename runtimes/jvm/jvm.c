@@ -266,9 +266,9 @@ static void jvm__unprobe_all(struct runtime_session *session)
 
 /* --- records and names --- */
 
-static void jvm__forget_codes(struct runtime_session *session, const struct u64map *known)
+static void jvm__forget_codes(struct runtime_session *session, const struct u64map *listed)
 {
-	jvm_codes__forget(session->codes, known);
+	jvm_codes__forget(session->codes, listed);
 }
 
 static int jvm__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)

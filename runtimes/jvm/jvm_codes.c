@@ -294,11 +294,11 @@ static struct runtime_symbol name_method(const struct jvm_method *method, uint32
 							 : jvm_method__line(method, bci) };
 }
 
-void jvm_codes__forget(struct jvm_codes *codes, const struct u64map *known)
+void jvm_codes__forget(struct jvm_codes *codes, const struct u64map *listed)
 {
 	struct instance *instance, *next;
 
-	numbered_codes__forget(&codes->by_number, known, code__free);
+	numbered_codes__forget(&codes->by_number, listed, code__free);
 	LL_FOREACH_SAFE(codes->instances, instance, next)
 	{
 		if (instance->space || instance->n_codes)

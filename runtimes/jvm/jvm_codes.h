@@ -31,7 +31,7 @@ void jvm_codes__forget_vm(struct jvm_codes *codes, uint32_t space);
 int jvm_codes__add(struct jvm_codes *codes, const struct rec_code *rec, size_t size);
 
 /* As runtime.forget_codes, runtime.seen. A detached VM is freed with the last of its codes. */
-void jvm_codes__forget(struct jvm_codes *codes, const struct u64map *known);
+void jvm_codes__forget(struct jvm_codes *codes, const struct u64map *listed);
 void jvm_codes__seen(struct jvm_codes *codes, uint64_t key);
 
 /* As runtime.count_stale. */

@@ -47,7 +47,7 @@ static size_t move__bytes(const uint8_t *code, size_t n)
 }
 
 /* Returns true if the frame that begins at ENTER has its Method in the expected position. */
-static bool frame__is_known(const uint8_t *code, size_t n)
+static bool frame__is_listed(const uint8_t *code, size_t n)
 {
 	size_t at = sizeof(ENTER), pushes = 1, bytes;
 
@@ -64,12 +64,12 @@ static bool frame__is_known(const uint8_t *code, size_t n)
 	return false;
 }
 
-static bool has_known_frame(const uint8_t *code, size_t n)
+static bool has_listed_frame(const uint8_t *code, size_t n)
 {
 	const uint8_t *at = code;
 
 	while ((at = memmem(at, n - (at - code), ENTER, sizeof(ENTER)))) {
-		if (frame__is_known(at, n - (at - code)))
+		if (frame__is_listed(at, n - (at - code)))
 			return true;
 		at++;
 	}
@@ -104,7 +104,7 @@ int jvm_interpreter__read(const uint8_t *code, size_t n, uint32_t *ret_bcp_words
 {
 	uint32_t words = find_bcp(code, n);
 
-	if ((words != JVM_BCP_WORDS && words != JVM_BCP_WORDS_8) || !has_known_frame(code, n))
+	if ((words != JVM_BCP_WORDS && words != JVM_BCP_WORDS_8) || !has_listed_frame(code, n))
 		return -ENOTSUP;
 	*ret_bcp_words = words;
 	return 0;

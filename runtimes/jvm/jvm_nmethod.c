@@ -30,7 +30,7 @@ struct jvm_nmethod {
 	struct metadata {
 		uint64_t address; /* Method * among others */
 		const struct jvm_method *method;
-		bool is_known; /* `method` has been looked up */
+		bool is_resolved; /* `method` has been looked up */
 	} * metadata;
 	size_t n_metadata;
 	size_t charged; /* bytes charged to the methods' allowance */
@@ -355,9 +355,9 @@ static const struct jvm_method *method_at(struct jvm_nmethod *nmethod, uint32_t 
 	if (!index || index > nmethod->n_metadata)
 		return NULL;
 	metadata = &nmethod->metadata[index - 1];
-	if (!metadata->is_known) {
+	if (!metadata->is_resolved) {
 		metadata->method = jvm_methods__get(nmethod->methods, metadata->address);
-		metadata->is_known = true;
+		metadata->is_resolved = true;
 	}
 	return metadata->method;
 }

@@ -26,7 +26,7 @@ struct jvm_probing {
 	struct probing *probing;
 	struct jvm_strings *strings;
 	bool counts; /* the recording counts calls, so that overloaded methods are distinguished */
-	struct probing_known known;
+	struct probing_result result;
 };
 
 int jvm_probing__new(struct bpf_object *object, struct jvm_probing **ret, struct err *err)
@@ -91,17 +91,18 @@ static const struct probing_usdt usdt = {
 
 static int find_sites(struct jvm_probing *probing, const struct elf_file *file, struct err *err)
 {
-	struct probing_known *known = &probing->known;
+	struct probing_result *result = &probing->result;
 	struct usdt_sites found = {};
 
-	if (!probing_known__is(known, file)) {
-		known->rc = usdt__read(file, &found, &known->err);
-		if (!known->rc)
-			known->rc = probing_usdt__add(&usdt, probing->probing, file, &found,
-						      UINT32_MAX, NULL, &known->sites, &known->err);
+	if (!probing_result__is(result, file)) {
+		result->rc = usdt__read(file, &found, &result->err);
+		if (!result->rc)
+			result->rc =
+				probing_usdt__add(&usdt, probing->probing, file, &found, UINT32_MAX,
+						  NULL, &result->sites, &result->err);
 		usdt_sites__done(&found);
 	}
-	return probing_known__tell(known, err);
+	return probing_result__get(result, err);
 }
 
 /* --- the flag --- */
@@ -146,7 +147,7 @@ void jvm_probing__expect(struct jvm_probing *probing, const struct runtime_targe
 	if (probing__renew(probing->probing, target, &before, NULL) ||
 	    find_sites(probing, target->file, NULL))
 		return;
-	if (probing__attach(probing->probing, target, &probing->known.sites, &by, NULL))
+	if (probing__attach(probing->probing, target, &probing->result.sites, &by, NULL))
 		return;
 	/* If the JVM has no Java thread yet, the probes will see all calls. */
 	rc = jvm_vm__open(target->pid, target->bias, target->file, &vm, NULL);
@@ -158,20 +159,20 @@ int jvm_probing__attach(struct jvm_probing *probing, const struct runtime_target
 			enum runtime_source source, struct runtime_probing *ret, struct err *err)
 {
 	struct runtime_probing by = { .source = "usdt" };
-	int rc = probing__renew(probing->probing, target, &by, err), known;
+	int rc = probing__renew(probing->probing, target, &by, err), result;
 
 	if (rc < 0)
 		return err__prefix(err, rc, "jvm");
-	known = rc;
+	result = rc;
 	rc = check_flags(target, source, &by, err);
 	if (rc) {
 		probing__detach(probing->probing, target->pid);
 		return rc;
 	}
-	if (!known) {
+	if (!result) {
 		rc = find_sites(probing, target->file, err);
 		if (!rc)
-			rc = probing__attach(probing->probing, target, &probing->known.sites, &by,
+			rc = probing__attach(probing->probing, target, &probing->result.sites, &by,
 					     err);
 		if (rc)
 			return err__prefix(err, rc, "jvm");

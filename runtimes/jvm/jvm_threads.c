@@ -109,7 +109,7 @@ static int find_names(struct jvm_threads *threads)
 	if (!rc)
 		rc = jvm_vm__field(vm, "JavaThread", "_threadObj", &threads->thread_object);
 	threads->is_handle = kind && strcmp(kind, "OopHandle") == 0;
-	threads->is_known = !rc || rc == -ENOTSUP || rc == -ENOENT;
+	threads->is_resolved = !rc || rc == -ENOTSUP || rc == -ENOENT;
 	threads->code = rc;
 	return rc;
 }
@@ -174,7 +174,7 @@ size_t jvm_threads__unnamed(const struct jvm_vm *vm)
 int jvm_threads__search(void *process, struct thread_finds *finds)
 {
 	struct jvm_threads *threads = process;
-	int rc = threads->is_known ? threads->code : find_names(threads);
+	int rc = threads->is_resolved ? threads->code : find_names(threads);
 	struct list list = {};
 	uint64_t tid_at;
 	uint32_t tid;

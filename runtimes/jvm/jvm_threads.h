@@ -15,7 +15,7 @@
  * struct jvm_threads, in which the caller sets the JVM. The other members are found once. */
 struct jvm_threads {
 	const struct jvm_vm *vm;
-	bool is_known; /* the rest was found, or failed permanently with `code` */
+	bool is_resolved; /* the rest was found, or failed permanently with `code` */
 	int code;
 	struct jvm_objects objects;
 	uint64_t thread_object; /* offset in JavaThread */

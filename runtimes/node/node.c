@@ -244,9 +244,9 @@ static void node__detach(struct runtime_session *session, uint32_t space)
 	node_codes__detach(session->codes, space);
 }
 
-static void node__forget_codes(struct runtime_session *session, const struct u64map *known)
+static void node__forget_codes(struct runtime_session *session, const struct u64map *listed)
 {
-	node_codes__forget(session->codes, known);
+	node_codes__forget(session->codes, listed);
 }
 
 static int node__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)

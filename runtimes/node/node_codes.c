@@ -186,11 +186,11 @@ static struct runtime_symbol symbol_of(const struct node_function *function, uin
 					 .line = line };
 }
 
-void node_codes__forget(struct node_codes *codes, const struct u64map *known)
+void node_codes__forget(struct node_codes *codes, const struct u64map *listed)
 {
 	struct instance *instance, *next;
 
-	numbered_codes__forget(&codes->by_number, known, code__free);
+	numbered_codes__forget(&codes->by_number, listed, code__free);
 	LL_FOREACH_SAFE(codes->instances, instance, next)
 	{
 		if (instance->space || instance->n_codes)

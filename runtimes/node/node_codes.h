@@ -20,7 +20,7 @@ void node_codes__detach(struct node_codes *codes, uint32_t space);
 int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t size);
 
 /* As runtime.forget_codes. */
-void node_codes__forget(struct node_codes *codes, const struct u64map *known);
+void node_codes__forget(struct node_codes *codes, const struct u64map *listed);
 
 /* As runtime.count_stale. */
 uint32_t node_codes__count_stale(const struct node_codes *codes, uint64_t key);

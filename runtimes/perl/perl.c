@@ -251,9 +251,9 @@ static void perl__detach(struct runtime_session *session, uint32_t space)
 
 /* --- records and names --- */
 
-static void perl__forget_codes(struct runtime_session *session, const struct u64map *known)
+static void perl__forget_codes(struct runtime_session *session, const struct u64map *listed)
 {
-	perl_codes__forget(session->codes, known);
+	perl_codes__forget(session->codes, listed);
 }
 
 static int perl__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)

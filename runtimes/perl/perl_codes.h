@@ -19,7 +19,7 @@ void perl_codes__free(struct perl_codes *codes);
 int perl_codes__add(struct perl_codes *codes, const struct rec_code *rec, size_t size);
 
 /* As runtime.forget_codes. */
-void perl_codes__forget(struct perl_codes *codes, const struct u64map *known);
+void perl_codes__forget(struct perl_codes *codes, const struct u64map *listed);
 
 /* As runtime.symbolize. */
 int perl_codes__symbolize(const struct perl_codes *codes, uint64_t key, struct runtime_symbol *ret);

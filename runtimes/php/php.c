@@ -239,9 +239,9 @@ static void php__unprobe_all(struct runtime_session *session)
 
 /* --- records and names --- */
 
-static void php__forget_codes(struct runtime_session *session, const struct u64map *known)
+static void php__forget_codes(struct runtime_session *session, const struct u64map *listed)
 {
-	php_codes__forget(session->codes, known);
+	php_codes__forget(session->codes, listed);
 }
 
 static int php__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)

@@ -139,9 +139,9 @@ static const struct code *find_code(const struct php_codes *codes, uint64_t key)
 	return numbered_codes__of_key(&codes->by_number, key);
 }
 
-void php_codes__forget(struct php_codes *codes, const struct u64map *known)
+void php_codes__forget(struct php_codes *codes, const struct u64map *listed)
 {
-	numbered_codes__forget(&codes->by_number, known, code__free);
+	numbered_codes__forget(&codes->by_number, listed, code__free);
 }
 
 int php_codes__symbolize(const struct php_codes *codes, uint64_t key, struct runtime_symbol *ret)

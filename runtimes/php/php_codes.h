@@ -19,7 +19,7 @@ void php_codes__free(struct php_codes *codes);
 int php_codes__add(struct php_codes *codes, const struct rec_code *rec, size_t size);
 
 /* As runtime.forget_codes. */
-void php_codes__forget(struct php_codes *codes, const struct u64map *known);
+void php_codes__forget(struct php_codes *codes, const struct u64map *listed);
 
 /* As runtime.symbolize. */
 int php_codes__symbolize(const struct php_codes *codes, uint64_t key, struct runtime_symbol *ret);

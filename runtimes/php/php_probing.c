@@ -21,7 +21,7 @@ static const char *const functions[N_FUNCTIONS] = {
 
 struct php_probing {
 	struct probing *probing;
-	struct probing_known known;
+	struct probing_result result;
 };
 
 int php_probing__new(struct bpf_object *object, struct php_probing **ret, struct err *err)
@@ -115,7 +115,7 @@ static int find_sites(struct php_probing *probing, const struct elf_file *file, 
 
 	if (!rc)
 		rc = probing_usdt__add(&usdt, probing->probing, file, &found, UINT32_MAX, ends,
-				       &probing->known.sites, err);
+				       &probing->result.sites, err);
 	usdt_sites__done(&found);
 	return rc;
 }
@@ -153,9 +153,9 @@ int php_probing__attach(struct php_probing *probing, const struct runtime_target
 		return err__set(err, -ENOTSUP,
 				"php: probes need the walker's layouts, and the walker does not "
 				"support this version");
-	if (!probing_known__is(&probing->known, target->file))
-		probing->known.rc = find_sites(probing, target->file, &probing->known.err);
-	rc = probing_known__tell(&probing->known, err);
+	if (!probing_result__is(&probing->result, target->file))
+		probing->result.rc = find_sites(probing, target->file, &probing->result.err);
+	rc = probing_result__get(&probing->result, err);
 	if (rc)
 		return err__prefix(err, rc, "php");
 	if (!fires(target))
@@ -163,7 +163,7 @@ int php_probing__attach(struct php_probing *probing, const struct runtime_target
 				"php: its probes fire only if PHP is started with " VARIABLE
 				"=1 in its environment, and this one was not. Start it so, or with "
 				"`braid calls -- php ...`");
-	rc = probing__attach(probing->probing, target, &probing->known.sites, &by, err);
+	rc = probing__attach(probing->probing, target, &probing->result.sites, &by, err);
 	if (rc)
 		return err__prefix(err, rc, "php");
 	*ret = by;

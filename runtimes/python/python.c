@@ -209,7 +209,7 @@ static int python__prepare(const struct elf_file *file, struct runtime_image **r
 		return 0;
 	if (has_symbol(file, "_Py_AddToAllObjects"))
 		return refuse(ret_verdict, "built with --with-trace-refs, which moves all fields");
-	if (!c_library__is_known(file))
+	if (!c_library__is_supported(file))
 		return refuse(ret_verdict, "no walker for its C library");
 	image = calloc(1, sizeof(*image));
 	if (!image)
@@ -454,9 +454,9 @@ static size_t python__anchors(struct runtime_session *session, const struct runt
 	return n;
 }
 
-static void python__forget_codes(struct runtime_session *session, const struct u64map *known)
+static void python__forget_codes(struct runtime_session *session, const struct u64map *listed)
 {
-	python_codes__forget(session->codes, known);
+	python_codes__forget(session->codes, listed);
 }
 
 static int python__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)

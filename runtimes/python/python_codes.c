@@ -168,9 +168,9 @@ int python_codes__add(struct python_codes *codes, const struct rec_code *rec, si
 	return numbered_codes__put(&codes->by_number, rec->code, code, code__free);
 }
 
-void python_codes__forget(struct python_codes *codes, const struct u64map *known)
+void python_codes__forget(struct python_codes *codes, const struct u64map *listed)
 {
-	numbered_codes__forget(&codes->by_number, known, code__free);
+	numbered_codes__forget(&codes->by_number, listed, code__free);
 }
 
 int python_codes__symbolize(const struct python_codes *codes, uint64_t key,

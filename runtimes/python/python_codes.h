@@ -19,7 +19,7 @@ void python_codes__free(struct python_codes *codes); /* NULL is fine */
 int python_codes__add(struct python_codes *codes, const struct rec_code *rec, size_t size);
 
 /* As runtime.forget_codes. */
-void python_codes__forget(struct python_codes *codes, const struct u64map *known);
+void python_codes__forget(struct python_codes *codes, const struct u64map *listed);
 
 /* 0 or -ENOENT. Strings are borrowed until python_codes__free or __forget. */
 int python_codes__symbolize(const struct python_codes *codes, uint64_t key,

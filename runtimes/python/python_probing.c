@@ -18,7 +18,7 @@
 struct python_probing {
 	struct probing *probing;
 	const struct bpf_program *usdt_entry, *usdt_return, *eval_entry, *eval_return;
-	struct probing_known known;
+	struct probing_result result;
 	uint64_t known_line_semaphore; /* semaphore of python:line; 0: none */
 };
 
@@ -86,7 +86,7 @@ static int add_usdt(const struct python_probing *probing, const struct site_fram
 	return site_frames__own(frames, from->pc_vaddr, !in_loop, &site->rec, err);
 }
 
-/* Sets both ends of the pair in probing->known. Returns 0, or -ENOENT if the file lacks them. */
+/* Sets both ends of the pair in probing->result. Returns 0, or -ENOENT if the file lacks them. */
 static int find_usdt(struct python_probing *probing, const struct elf_file *file, struct err *err)
 {
 	struct site_frames frames = {};
@@ -108,7 +108,7 @@ static int find_usdt(struct python_probing *probing, const struct elf_file *file
 			probing->known_line_semaphore = site->semaphore_vaddr;
 		if (role == PROBE_OTHER)
 			continue;
-		rc = add_usdt(probing, &frames, site, role, &probing->known.sites, err);
+		rc = add_usdt(probing, &frames, site, role, &probing->result.sites, err);
 		roles |= 1U << role;
 	}
 	usdt_sites__done(&found);
@@ -226,14 +226,14 @@ static int attach_usdt(struct python_probing *probing, const struct runtime_targ
 	if (minor >= 12 && minor <= 14)
 		return err__set(err, -ENOTSUP,
 				"python: 3.12 to 3.14 have no probes at calls and returns");
-	if (!probing_known__is(&probing->known, target->file)) {
+	if (!probing_result__is(&probing->result, target->file)) {
 		probing->known_line_semaphore = 0;
-		probing->known.rc = find_usdt(probing, target->file, &probing->known.err);
+		probing->result.rc = find_usdt(probing, target->file, &probing->result.err);
 	}
-	rc = probing_known__tell(&probing->known, err);
+	rc = probing_result__get(&probing->result, err);
 	if (rc)
 		return rc;
-	sites = probing->known.sites;
+	sites = probing->result.sites;
 	for (size_t i = 0; i < sites.n && minor && minor <= 10; i++)
 		sites.list[i].rec.flags |= PROBE_OWN_ANCHOR;
 	by->source = "usdt";

@@ -281,9 +281,9 @@ static void ruby__unprobe_all(struct runtime_session *session)
 
 /* --- records and names --- */
 
-static void ruby__forget_codes(struct runtime_session *session, const struct u64map *known)
+static void ruby__forget_codes(struct runtime_session *session, const struct u64map *listed)
 {
-	ruby_codes__forget(session->codes, known);
+	ruby_codes__forget(session->codes, listed);
 }
 
 static int ruby__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)

@@ -289,9 +289,9 @@ static const struct code *find(const struct ruby_codes *codes, uint64_t key)
 	return numbered_codes__of_key(&codes->by_number, key);
 }
 
-void ruby_codes__forget(struct ruby_codes *codes, const struct u64map *known)
+void ruby_codes__forget(struct ruby_codes *codes, const struct u64map *listed)
 {
-	numbered_codes__forget(&codes->by_number, known, code__free);
+	numbered_codes__forget(&codes->by_number, listed, code__free);
 }
 
 int ruby_codes__symbolize(const struct ruby_codes *codes, uint64_t key, struct runtime_symbol *ret)

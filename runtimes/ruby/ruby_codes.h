@@ -21,7 +21,7 @@ void ruby_codes__free(struct ruby_codes *codes);
 int ruby_codes__add(struct ruby_codes *codes, const struct rec_code *rec, size_t size);
 
 /* As runtime.forget_codes. */
-void ruby_codes__forget(struct ruby_codes *codes, const struct u64map *known);
+void ruby_codes__forget(struct ruby_codes *codes, const struct u64map *listed);
 
 /* As runtime.symbolize. */
 int ruby_codes__symbolize(const struct ruby_codes *codes, uint64_t key, struct runtime_symbol *ret);

@@ -27,7 +27,7 @@ enum { METHOD_ENTRY, METHOD_RETURN, CMETHOD_ENTRY, CMETHOD_RETURN, N_PROBES };
 
 struct ruby_probing {
 	struct probing *probing;
-	struct probing_known known;
+	struct probing_result result;
 	bool known_unsafe; /* methods in C are left out */
 };
 
@@ -180,7 +180,7 @@ static int find_sites(struct ruby_probing *probing, const struct elf_file *file,
 		search.n_loops = ruby_build__loops(file, search.loops);
 		rc = probing_usdt__add(&usdt, probing->probing, file, &found,
 				       probing->known_unsafe ? OF_METHODS : UINT32_MAX, &search,
-				       &probing->known.sites, err);
+				       &probing->result.sites, err);
 	}
 	usdt_sites__done(&found);
 	site_frames__done(&frames);
@@ -223,9 +223,9 @@ int ruby_probing__attach(struct ruby_probing *probing, const struct runtime_targ
 
 	if (rc)
 		return rc < 0 ? err__prefix(err, rc, "ruby") : 0;
-	if (!probing_known__is(&probing->known, target->file))
-		probing->known.rc = find_sites(probing, target->file, &probing->known.err);
-	rc = probing_known__tell(&probing->known, err);
+	if (!probing_result__is(&probing->result, target->file))
+		probing->result.rc = find_sites(probing, target->file, &probing->result.err);
+	rc = probing_result__get(&probing->result, err);
 	if (rc)
 		return err__prefix(err, rc, "ruby");
 	hooked = has_hook(target) || will_have_hook(target->pid);
@@ -242,7 +242,7 @@ int ruby_probing__attach(struct ruby_probing *probing, const struct runtime_targ
 			 "` in the process, or start it with `braid calls -- COMMAND`");
 	else if (probing->known_unsafe)
 		snprintf(by.note, sizeof(by.note), UNSAFE);
-	rc = probing__attach(probing->probing, target, &probing->known.sites, &by, err);
+	rc = probing__attach(probing->probing, target, &probing->result.sites, &by, err);
 	if (rc)
 		return err__prefix(err, rc, "ruby");
 	*ret = by;

@@ -18,7 +18,7 @@ struct value {
 static void check(const char *title, enum bpf_map_type type, uint32_t n)
 {
 	int fd = bpf_map_create(type, "numbers", 16, sizeof(struct value), CODES_CACHED, NULL);
-	struct u64map known;
+	struct u64map listed;
 	uint32_t there = 0, right = 0;
 	uint64_t key[2] = {};
 
@@ -28,7 +28,7 @@ static void check(const char *title, enum bpf_map_type type, uint32_t n)
 		key[0] = (uint64_t)i << 12;
 		bpf_map_update_elem(fd, key, &value, BPF_ANY);
 	}
-	is_int(code_numbers__read(fd, &known), 0, "%s", title);
+	is_int(code_numbers__read(fd, &listed), 0, "%s", title);
 	for (uint32_t i = 1; i <= n; i++) {
 		struct value value;
 
@@ -36,19 +36,19 @@ static void check(const char *title, enum bpf_map_type type, uint32_t n)
 		if (bpf_map_lookup_elem(fd, key, &value))
 			continue; /* the hash had no room for it */
 		there++;
-		right += u64map__get(&known, 7 * i) != 0;
+		right += u64map__get(&listed, 7 * i) != 0;
 	}
-	ok(there == known.n && right == there, "... %u numbers, all that are there", there);
+	ok(there == listed.n && right == there, "... %u numbers, all that are there", there);
 	ok(n > CODES_CACHED ? there > CODES_CACHED / 2 : there == n, "... of %u", n);
-	u64map__done(&known);
+	u64map__done(&listed);
 	close(fd);
 }
 
 int main(void)
 {
-	struct u64map known;
+	struct u64map listed;
 
-	is_int(code_numbers__read(-ENOENT, &known), -ENOTSUP, "no map");
+	is_int(code_numbers__read(-ENOENT, &listed), -ENOTSUP, "no map");
 	check("empty", BPF_MAP_TYPE_LRU_HASH, 0);
 	check("one", BPF_MAP_TYPE_LRU_HASH, 1);
 	check("half full", BPF_MAP_TYPE_LRU_HASH, CODES_CACHED / 2);

@@ -259,7 +259,7 @@ void bundle__check_code(struct bundle *bundle, const char *image, uint64_t vaddr
 		size_t at = 0;
 
 		while (!strcmp(base, image) && pack__next(&bundle->images[i].pack, &at, &entry) > 0)
-			if (entry.tag == PACK_KNOWN && vaddr >= entry.a && vaddr <= entry.b)
+			if (entry.tag == PACK_REFERENCED && vaddr >= entry.a && vaddr <= entry.b)
 				return;
 	}
 	lack(bundle, "code of %s at %#" PRIx64, image, vaddr);
@@ -379,7 +379,7 @@ static int add_piece(struct bundle *bundle, const struct image *image, uint64_t 
 
 /* Adds the pieces of images to the memory of the case, as no process can have changed that code.
  * Called last, as the case's own bytes must not overlap others. The frame descriptions, which
- * follow PACK_KNOWN, differ from those of the file. */
+ * follow PACK_REFERENCED, differ from those of the file. */
 static int add_images(struct bundle *bundle)
 {
 	struct pack_entry entry;
@@ -392,7 +392,7 @@ static int add_images(struct bundle *bundle)
 		size_t at = 0;
 
 		while (!ret && pack__next(&image->pack, &at, &entry) > 0 &&
-		       entry.tag != PACK_KNOWN) {
+		       entry.tag != PACK_REFERENCED) {
 			uint64_t from = max_of(entry.a, mapped->offset);
 			uint64_t to = min_of(entry.a + entry.size, last);
 

@@ -116,7 +116,7 @@ static bool is_described(char *line, const struct pipeline_frame *frame)
 
 /* Returns true for a runtime frame that its program can see. A builtin of V8 is a part of V8
  * itself. */
-static bool is_known(const struct pipeline_frame *frame)
+static bool is_visible(const struct pipeline_frame *frame)
 {
 	return frame->kind >= KIND_RUNTIME && strncmp(frame->name, "Builtins_", 9) != 0;
 }
@@ -131,7 +131,7 @@ static bool match_described(const char **at, bool part, const struct pipeline_st
 	size_t i = 0;
 
 	while (next_in_section(at, line)) {
-		while (i < stack->n_frames && !is_known(&stack->frames[i]))
+		while (i < stack->n_frames && !is_visible(&stack->frames[i]))
 			i++;
 		snprintf(shown, sizeof(shown), "%s", line);
 		if (good && i < stack->n_frames &&
@@ -146,7 +146,7 @@ static bool match_described(const char **at, bool part, const struct pipeline_st
 				i < stack->n_frames ? stack->frames[i].label : "the end");
 		good = false;
 	}
-	while (good && i < stack->n_frames && !is_known(&stack->frames[i]))
+	while (good && i < stack->n_frames && !is_visible(&stack->frames[i]))
 		i++;
 	if (good && i < stack->n_frames)
 		fprintf(out, "# not told: %s\n", stack->frames[i].label);

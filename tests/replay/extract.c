@@ -23,7 +23,7 @@
 #define NEEDLE_HITS_MAX 16
 #define NEEDLE_BYTES	96 /* stored on either side of a needle */
 
-#define WANTED "wanted" /* name of PACK_KNOWN for code that is required itself */
+#define WANTED "wanted" /* name of PACK_REFERENCED for code that is required itself */
 
 /* Texts that runtimes search for in a whole section or file. */
 static const char *const needles[] = { " JRE (", "/node-v", "X-Powered-By: PHP/" };
@@ -314,7 +314,7 @@ static int take_earlier(struct extract *extract, const char *path)
 	int ret = access(path, R_OK) ? 0 : pack__read(path, &pack, NULL);
 
 	while (!ret && pack.n && pack__next(&pack, &next, &entry) > 0) {
-		if (entry.tag == PACK_KNOWN && !strcmp(entry.name, WANTED))
+		if (entry.tag == PACK_REFERENCED && !strcmp(entry.name, WANTED))
 			ret = spans__add(&extract->wanted, entry.a, entry.b);
 		else if (entry.tag == PACK_PIECE && (!frames || entry.a != frames->sh_offset))
 			ret = spans__add(&extract->pieces, entry.a, entry.a + entry.size);
@@ -323,13 +323,13 @@ static int take_earlier(struct extract *extract, const char *path)
 	return ret;
 }
 
-static int add_known(const struct spans *spans, const char *name, struct pack *pack)
+static int add_referenced(const struct spans *spans, const char *name, struct pack *pack)
 {
 	int ret = 0;
 
 	for (size_t i = 0; !ret && i < spans->n; i++)
-		ret = pack__add(pack, PACK_KNOWN, name, spans->list[i].start, spans->list[i].end,
-				NULL, 0);
+		ret = pack__add(pack, PACK_REFERENCED, name, spans->list[i].start,
+				spans->list[i].end, NULL, 0);
 	return ret;
 }
 
@@ -346,8 +346,8 @@ static int add_pieces(struct extract *extract, struct pack *pack)
 				extract->view.bytes + span->start, span->end - span->start);
 	}
 	if (!ret)
-		ret = add_known(&extract->wanted, WANTED, pack);
-	return ret ? ret : add_known(&extract->code, "", pack);
+		ret = add_referenced(&extract->wanted, WANTED, pack);
+	return ret ? ret : add_referenced(&extract->code, "", pack);
 }
 
 static int keep_parts(struct extract *extract, struct pack *pack)
@@ -385,7 +385,7 @@ int extract__write(struct extract *extract, const char *dir, struct err *err)
 		ret = pack__add(&pack, PACK_PIECE, "", 0, 0, extract->view.bytes,
 				extract->view.size);
 	if (!ret && extract->whole)
-		ret = pack__add(&pack, PACK_KNOWN, "", 0, UINT64_MAX, NULL, 0);
+		ret = pack__add(&pack, PACK_REFERENCED, "", 0, UINT64_MAX, NULL, 0);
 	if (!ret && !extract->whole)
 		ret = keep_parts(extract, &pack);
 	ret = ret ? err__set(err, ret, "%s: %s", extract->path, strerror(-ret))

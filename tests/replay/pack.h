@@ -20,7 +20,7 @@ enum pack_tag {
 	PACK_SAME,  /* memory of the case: b bytes at address a are those of the image there */
 	PACK_SIZE,  /* a: size of an ELF file */
 	PACK_PIECE, /* a: offset in that file; bytes: contents there. All other bytes are zero */
-	PACK_KNOWN, /* [a, b): link-time addresses that the pieces describe */
+	PACK_REFERENCED, /* [a, b): link-time addresses that the pieces describe */
 	PACK_TAGS
 };
 

@@ -181,7 +181,7 @@ static void switch_all_on(struct braid_bpf__rodata *rodata)
 	rodata->cfg_budget_permille = 30;
 	rodata->cfg_pidns_ino = rodata->cfg_locks = rodata->cfg_calls = rodata->cfg_cached = 1;
 	rodata->cfg_shadows = rodata->cfg_nodes = 1 << 10;
-	rodata->cfg_known_sets = KNOWN_SETS;
+	rodata->cfg_sent_sets = SENT_SETS;
 	rodata->cfg_scope = rodata->cfg_scope_uid = rodata->cfg_scope_not = ~0U;
 }
 

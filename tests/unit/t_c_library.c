@@ -72,7 +72,7 @@ static void test_program(const char *compile, bool is_musl)
 		return;
 	}
 	file = open_elf("program");
-	ok(file && c_library__is_known(file), "%s: is for a library that is known", compile);
+	ok(file && c_library__is_supported(file), "%s: is for a library that is known", compile);
 	is_int(find_in("program", file, &found), 0, "%s: is found while it runs", compile);
 	if (is_musl)
 		ok((found.values == 128 && found.tid == 48) ||
@@ -96,7 +96,7 @@ static void test_other_library(void)
 		    "echo 'int f(void); int g(void) { return f(); }' >user.c && "
 		    "gcc -shared -fPIC -nostdlib -o user.so user.c libc.so.0"))
 		file = open_elf("user.so");
-	ok(file && !c_library__is_known(file), "for another C library");
+	ok(file && !c_library__is_supported(file), "for another C library");
 	elf_file__free(file);
 }
 

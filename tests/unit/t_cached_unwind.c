@@ -109,7 +109,7 @@ static void change_some(void)
 	host.task.pid = TGID + (any_below(10) ? 0 : any_below(2 * CACHED_WAYS));
 }
 
-extern const volatile __u32 cfg_known_sets; /* bpf/emit.bpf.c */
+extern const volatile __u32 cfg_sent_sets; /* bpf/emit.bpf.c */
 
 /* Returns the hash that identifies a stack. It covers all frames of the sample, whether or not
  * cached frames were copied into it. */
@@ -119,9 +119,9 @@ static struct frames_hash hash_of(bool with_cached)
 	const struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
 
 	host__set(&cfg_cached, with_cached);
-	host__set(&cfg_known_sets, 1);
+	host__set(&cfg_sent_sets, 1);
 	sampler__run(regs);
-	host__set(&cfg_known_sets, 0);
+	host__set(&cfg_sent_sets, 0);
 	return scratch->content.hash;
 }
 

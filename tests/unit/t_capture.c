@@ -99,7 +99,7 @@ static void check_sections(struct capture *capture)
 
 /* The second sample refers to the stack of the first one, the third to a stack that was never sent.
  */
-static void check_known(struct capture *capture)
+static void check_repeat(struct capture *capture)
 {
 	struct {
 		struct rec_sample head;
@@ -116,25 +116,25 @@ static void check_known(struct capture *capture)
 			    .tid = PID,
 			    .n_kernel = 1 },
 		  .words = { KERNEL_IP } };
-	struct rec_known known = { .type = REC_KNOWN,
-				   .slot = 3,
-				   .generation = 2,
-				   .time_ns = 3 * CHANGE_NS + 1,
-				   .event = WAIT,
-				   .value = 99,
-				   .weight = 5,
-				   .total = 500,
-				   .tid = PID + 1 };
+	struct rec_repeat repeat = { .type = REC_REPEAT,
+				     .slot = 3,
+				     .generation = 2,
+				     .time_ns = 3 * CHANGE_NS + 1,
+				     .event = WAIT,
+				     .value = 99,
+				     .weight = 5,
+				     .total = 500,
+				     .tid = PID + 1 };
 	uint64_t before = capture__stats(capture)->samples;
 
 	ok(!capture__record(capture, &rec, sizeof(rec), NULL) &&
-		   !capture__record(capture, &known, sizeof(known), NULL) &&
+		   !capture__record(capture, &repeat, sizeof(repeat), NULL) &&
 		   capture__stats(capture)->samples == before + 2,
 	   "a sample with a stack that came before");
-	known.generation = 4;
-	ok(!capture__record(capture, &known, sizeof(known), NULL) &&
+	repeat.generation = 4;
+	ok(!capture__record(capture, &repeat, sizeof(repeat), NULL) &&
 		   capture__stats(capture)->samples == before + 2 &&
-		   capture__stats(capture)->known_lost == 1,
+		   capture__stats(capture)->repeat_lost == 1,
 	   "one whose stack is not there is counted as lost");
 }
 
@@ -279,7 +279,7 @@ int main(void)
 	check_events(capture);
 	check_stats(capture);
 	check_sections(capture);
-	check_known(capture);
+	check_repeat(capture);
 	check_rests(capture);
 	ok(!capture__name_frames(capture, true, &err) && !recording__close(recording, &err),
 	   "ends");

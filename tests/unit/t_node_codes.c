@@ -178,20 +178,20 @@ static void test_tables(void)
  * freed. */
 static void test_forget(void)
 {
-	struct u64map known = {};
+	struct u64map listed = {};
 
-	u64map__put(&known, 1, 1);
-	node_codes__forget(program.codes, &known);
+	u64map__put(&listed, 1, 1);
+	node_codes__forget(program.codes, &listed);
 	is_named(10, 15, "one (/srv/a b.mjs:2)", "missed once, code is named");
-	node_codes__forget(program.codes, &known);
+	node_codes__forget(program.codes, &listed);
 	is_named(10, 15, "", "missed twice, it is gone");
 	is_named(1, INDEX(2), "one (/srv/a b.mjs:2)",
 		 "what is known stays, and what its name is in");
-	u64map__clear(&known);
-	node_codes__forget(program.codes, &known);
-	node_codes__forget(program.codes, &known);
+	u64map__clear(&listed);
+	node_codes__forget(program.codes, &listed);
+	node_codes__forget(program.codes, &listed);
 	is_named(1, INDEX(2), "", "all of it is gone");
-	u64map__done(&known);
+	u64map__done(&listed);
 }
 
 #define SCRIPTS	      24

@@ -33,19 +33,19 @@ static int count_freed(void)
 /* First every third code is missing, then every even one except 6. */
 static void test_forget(struct numbered_codes *codes)
 {
-	struct u64map known = {};
+	struct u64map listed = {};
 	int wrong = 0;
 
 	for (int i = 1; i <= CODES; i++)
 		if (i % 3)
-			u64map__put(&known, i, 1);
-	numbered_codes__forget(codes, &known, free_value);
+			u64map__put(&listed, i, 1);
+	numbered_codes__forget(codes, &listed, free_value);
 	is_int(count_freed(), 0, "what is missed once stays: a sample of it may be on its way");
-	u64map__clear(&known);
+	u64map__clear(&listed);
 	for (int i = 1; i <= CODES; i++)
 		if (i % 2 || i == 6)
-			u64map__put(&known, i, 1);
-	numbered_codes__forget(codes, &known, free_value);
+			u64map__put(&listed, i, 1);
+	numbered_codes__forget(codes, &listed, free_value);
 	for (int i = 1; i <= CODES; i++) {
 		const int *found = numbered_codes__find(codes, i);
 		bool gone = i % 3 == 0 && i % 2 == 0 && i != 6;
@@ -54,11 +54,11 @@ static void test_forget(struct numbered_codes *codes)
 	}
 	is_int(wrong, 0, "what is missed twice in a row is freed, everything else is there");
 	is_int(codes->n, CODES - (CODES / 6 - 1), "... and no more");
-	numbered_codes__forget(codes, &known, free_value);
+	numbered_codes__forget(codes, &listed, free_value);
 	ok(!numbered_codes__find(codes, 2) && numbered_codes__find(codes, 6) &&
 		   numbered_codes__find(codes, 9),
 	   "missed again, and known again");
-	u64map__done(&known);
+	u64map__done(&listed);
 }
 
 int main(void)

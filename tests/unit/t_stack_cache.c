@@ -39,13 +39,13 @@ static uint32_t node_of(uint32_t parent, const struct cached_pair *pair, uint64_
 }
 
 static uint32_t by_cache(struct cached_stack *stack, const struct cached_basis *basis,
-			 const struct cached_pair *pairs, size_t n, uint64_t base, size_t *known)
+			 const struct cached_pair *pairs, size_t n, uint64_t base, size_t *n_cached)
 {
 	uint32_t node;
 	struct cached_query query = { .pairs = pairs, .n = n, .base = base, .apart = APART };
 	size_t common = cached_stack__common(stack, basis, &query, &node), i;
 
-	*known += common;
+	*n_cached += common;
 	if (common == n)
 		return node;
 	cached_stack__begin(stack, basis, common);
@@ -79,7 +79,7 @@ static void test_random(void)
 	struct stack_cache *cache = stack_cache__new();
 	struct cached_pair pairs[DEPTH];
 	struct cached_basis basis = {};
-	size_t known = 0, frames = 0, wrong = 0, i, j;
+	size_t n_cached = 0, frames = 0, wrong = 0, i, j;
 
 	intern__init(&nodes, 1 << 24);
 	for (i = 0; i < SAMPLES; i++) {
@@ -105,11 +105,12 @@ static void test_random(void)
 			if (!pairs[j].address && pairs[j].first % 4)
 				pairs[j].address = base - 8 * pairs[j].first;
 		frames += depths[t];
-		wrong += by_cache(stack, &basis, pairs, depths[t], base, &known) !=
+		wrong += by_cache(stack, &basis, pairs, depths[t], base, &n_cached) !=
 			 by_looking_up(&basis, pairs, depths[t], base);
 	}
 	is_int(wrong, 0, "the nodes are those that looking up finds");
-	ok(known > frames / 10 && known < frames, "some are remembered: %zu of %zu", known, frames);
+	ok(n_cached > frames / 10 && n_cached < frames, "some are remembered: %zu of %zu", n_cached,
+	   frames);
 	intern__done(&nodes);
 	stack_cache__free(cache);
 }

@@ -98,14 +98,14 @@ static void test_states(void)
 	process__hold(&process);
 	is_int(process.state, PROCESS_HELD, "a new process is held at its exec");
 	ok(is_refused(process, PROCESS_STARTING), "a held process cannot start again");
-	ok(is_refused(process, PROCESS_KNOWN), "a process is known by its space only");
+	ok(is_refused(process, PROCESS_PUBLISHED), "a process is known by its space only");
 	process__let_run(&process);
 	is_int(process.state, PROCESS_NEW, "released before its mappings are known");
 	process__hold(&process);
 	process__take_space(&process, &space);
 	is_int(process.state, PROCESS_HELD, "mappings do not release it");
 	process__let_run(&process);
-	is_int(process.state, PROCESS_KNOWN, "released with its mappings");
+	is_int(process.state, PROCESS_PUBLISHED, "released with its mappings");
 	ok(is_refused(process, PROCESS_NEW), "a process with a space is not new");
 	process__enter(&process, PROCESS_ENDING);
 	process__hold(&process);

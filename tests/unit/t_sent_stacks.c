@@ -2,7 +2,7 @@
 /* Stacks cross the ring once. The records of the kernel half, expanded by the user half, equal the
  * samples taken. This holds for a full ring, a small table, and writers that change the same entry
  * at any time. */
-#include "core/capture/known_stacks.h"
+#include "core/capture/sent_stacks.h"
 
 #include "core/base/util.h"
 #include "tests/tap.h"
@@ -11,17 +11,17 @@
 
 #include "bpf/sampler.bpf.c"
 
-extern const volatile __u32 cfg_known_sets; /* bpf/emit.bpf.c */
+extern const volatile __u32 cfg_sent_sets; /* bpf/emit.bpf.c */
 
-struct known_stack {
+struct sent_stack {
 	__u64 words[4];
 };
 extern struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, KNOWN_MAX);
+	__uint(max_entries, SENT_STACKS_MAX);
 	__type(key, __u32);
-	__type(value, struct known_stack);
-} known_stacks;
+	__type(value, struct sent_stack);
+} sent_stacks;
 
 #define RING_HEADER 8 /* BPF_RINGBUF_HDR_SZ */
 #define STACKS	    40
@@ -44,8 +44,8 @@ static uint32_t programs[STACKS];
 
 /* --- received samples --- */
 
-static struct known_stacks *known;
-static uint64_t n_whole, n_known, n_bad, n_lost, n_arrived, most_bytes;
+static struct sent_stacks *sent;
+static uint64_t n_whole, n_repeats, n_bad, n_lost, n_arrived, most_bytes;
 static bool plain_only; /* true: most_bytes counts only plain references */
 
 /* Returns true if @got is stack @number. Fields of the occurrence, such as `link`, depend on the
@@ -69,14 +69,14 @@ static void take(void *ctx, const void *data, size_t size)
 	const struct rec_sample *rec = data;
 
 	(void)ctx;
-	if (type == REC_KNOWN) {
-		n_known++;
-		if (!plain_only || size == sizeof(struct rec_known))
+	if (type == REC_REPEAT) {
+		n_repeats++;
+		if (!plain_only || size == sizeof(struct rec_repeat))
 			most_bytes = max_of(most_bytes, (uint64_t)size);
-		rec = known_stacks__take(known, data, size, &size, NULL);
+		rec = sent_stacks__find(sent, data, size, &size, NULL);
 	} else {
 		n_whole++;
-		if (known_stacks__keep(known, rec, size))
+		if (sent_stacks__store(sent, rec, size))
 			abort();
 	}
 	n_arrived++;
@@ -130,8 +130,8 @@ static void make_stacks(void)
 					    17,
 					    31,
 					    64,
-					    KNOWN_WORDS_SMALL,
-					    KNOWN_WORDS_SMALL + 1,
+					    SENT_WORDS_SMALL,
+					    SENT_WORDS_SMALL + 1,
 					    SAMPLE_WORDS_MAX - 17,
 					    SAMPLE_WORDS_MAX - 16,
 					    SAMPLE_WORDS_MAX - 15 };
@@ -163,25 +163,25 @@ static void make_stacks(void)
 
 static void begin(uint32_t sets)
 {
-	host_map__reset(&known_stacks);
+	host_map__reset(&sent_stacks);
 	host_map__reset(&counters);
-	host__set(&cfg_known_sets, sets);
-	known_stacks__free(known);
-	known = known_stacks__new();
-	n_whole = n_known = n_bad = n_lost = n_arrived = most_bytes = 0;
+	host__set(&cfg_sent_sets, sets);
+	sent_stacks__free(sent);
+	sent = sent_stacks__new();
+	n_whole = n_repeats = n_bad = n_lost = n_arrived = most_bytes = 0;
 	host.ring_full = false;
 	host.at_reserve = NULL;
 }
 
 static void test_once(void)
 {
-	begin(KNOWN_SETS);
+	begin(SENT_SETS);
 	emit(20);
 	is_int(n_whole, 1, "a stack that is new comes whole");
 	plain_only = true;
 	for (int i = 0; i < 10; i++)
 		emit(20);
-	ok(n_whole == 1 && n_known == 10, "and from then on as a record that refers to it");
+	ok(n_whole == 1 && n_repeats == 10, "and from then on as a record that refers to it");
 	ok(most_bytes && most_bytes + RING_HEADER <= 64, "of no more than 64 bytes in the ring: %d",
 	   (int)most_bytes + RING_HEADER);
 	plain_only = false;
@@ -192,8 +192,8 @@ static void test_once(void)
 	is_int(n_bad + n_lost, 0, "and each sample is what it was");
 	/* 12 has no room for a block of zeros behind it, and 32 is like it: neither is ever cached.
 	 * Possibly only one of 9, 10 and 11, and the stacks like them, finds room. */
-	ok(n_known >= 10 + STACKS - 8, "most of them came once: %d", (int)n_known);
-	is_int(counted(COUNT_KNOWN), n_known, "which is counted");
+	ok(n_repeats >= 10 + STACKS - 8, "most of them came once: %d", (int)n_repeats);
+	is_int(counted(COUNT_REPEATED), n_repeats, "which is counted");
 }
 
 static uint64_t weight_of_rests(void)
@@ -218,7 +218,7 @@ static void test_random(uint32_t sets)
 	is_int(n_lost, 0, "none refers to a stack that is not there");
 	is_int(n_arrived + counted(COUNT_RING_FULL), ROUNDS, "none is lost but to the full ring");
 	is_int(weight_of_rests(), 7 * counted(COUNT_RING_FULL), "whose weight the rests have");
-	ok(n_known && n_whole && counted(COUNT_EVICTED), "stacks gave way to others: %d of %d",
+	ok(n_repeats && n_whole && counted(COUNT_EVICTED), "stacks gave way to others: %d of %d",
 	   (int)counted(COUNT_EVICTED), (int)n_whole);
 	ok(counted(COUNT_EVICTED) < n_whole, "not more than came");
 }
@@ -226,14 +226,14 @@ static void test_random(uint32_t sets)
 /* A full ring leaves no gap. */
 static void test_resent(void)
 {
-	begin(KNOWN_SETS);
+	begin(SENT_SETS);
 	host.ring_full = true;
 	emit(3);
 	host.ring_full = false;
 	emit(3);
-	ok(n_whole == 1 && !n_known, "a stack for which there was no room is sent again");
+	ok(n_whole == 1 && !n_repeats, "a stack for which there was no room is sent again");
 	emit(3);
-	ok(n_whole == 1 && n_known == 1, "once");
+	ok(n_whole == 1 && n_repeats == 1, "once");
 }
 
 /* --- concurrent writers, which own the ring at any time on the same CPU or another one --- */
@@ -270,29 +270,29 @@ static void test_others(uint32_t sets)
 	}
 	is_int(n_bad, 0, "%u sets, others at any moment: samples are what they were", sets);
 	is_int(n_lost, 0, "none refers to a stack that is not there");
-	ok(n_arrived > ROUNDS / 10 && n_known && n_whole, "%d whole ones and %d others",
-	   (int)n_whole, (int)n_known);
+	ok(n_arrived > ROUNDS / 10 && n_repeats && n_whole, "%d whole ones and %d others",
+	   (int)n_whole, (int)n_repeats);
 }
 
 static void test_hostile(void)
 {
-	struct rec_known rec = { .type = REC_KNOWN, .slot = 0xffffffff, .generation = 2 };
-	struct rec_sample sample = { .type = REC_SAMPLE, .slot = KNOWN_MAX, .generation = 2 };
+	struct rec_repeat rec = { .type = REC_REPEAT, .slot = 0xffffffff, .generation = 2 };
+	struct rec_sample sample = { .type = REC_SAMPLE, .slot = SENT_STACKS_MAX, .generation = 2 };
 	size_t size = sizeof(rec);
 
 	begin(1);
-	ok(!known_stacks__take(known, &rec, size, &size, NULL), "a slot that there is not");
-	ok(!known_stacks__keep(known, &sample, sizeof(sample)), "nothing is kept there");
-	ok(!known_stacks__take(known, &rec, size, &size, NULL), "so nothing is there");
+	ok(!sent_stacks__find(sent, &rec, size, &size, NULL), "a slot that there is not");
+	ok(!sent_stacks__store(sent, &sample, sizeof(sample)), "nothing is kept there");
+	ok(!sent_stacks__find(sent, &rec, size, &size, NULL), "so nothing is there");
 	rec.slot = sample.slot = 5;
-	ok(!known_stacks__keep(known, &sample, sizeof(sample)) &&
-		   known_stacks__take(known, &rec, size, &size, NULL) && size == sizeof(sample),
+	ok(!sent_stacks__store(sent, &sample, sizeof(sample)) &&
+		   sent_stacks__find(sent, &rec, size, &size, NULL) && size == sizeof(sample),
 	   "one that there is");
 	rec.generation = 4;
-	ok(!known_stacks__take(known, &rec, size, &size, NULL), "another generation");
+	ok(!sent_stacks__find(sent, &rec, size, &size, NULL), "another generation");
 	rec.generation = sample.generation = 0;
-	ok(!known_stacks__keep(known, &sample, sizeof(sample)) &&
-		   !known_stacks__take(known, &rec, size, &size, NULL),
+	ok(!sent_stacks__store(sent, &sample, sizeof(sample)) &&
+		   !sent_stacks__find(sent, &rec, size, &size, NULL),
 	   "what is not to be kept is not kept");
 }
 
@@ -302,7 +302,7 @@ int main(void)
 	HOST_ARRAY(budgets, 1);
 	HOST_ARRAY(scratches, 1);
 	HOST_ARRAY(counters, COUNTERS_N);
-	HOST_ARRAY(known_stacks, KNOWN_MAX);
+	HOST_ARRAY(sent_stacks, SENT_STACKS_MAX);
 	host.on_record = take;
 	make_stacks();
 	test_once();
@@ -312,7 +312,7 @@ int main(void)
 	test_others(1);
 	test_others(2);
 	test_hostile();
-	known_stacks__free(known);
+	sent_stacks__free(sent);
 	host__done();
 	return tap__done();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef BRAID_KNOWN_RESULT_H
-#define BRAID_KNOWN_RESULT_H
+#ifndef BRAID_CACHED_RESULT_H
+#define BRAID_CACHED_RESULT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,11 +9,11 @@
 #include "core/capture/capture.h"
 #include "core/capture/captured.h"
 
-/* The cached result of a stack that the kernel half sends once (core/capture/known_stacks.h). The
+/* The cached result of a stack that the kernel half sends once (core/capture/sent_stacks.h). The
  * next sample of the stack costs a few comparisons instead of a look-up of each frame. The result
  * is valid as long as its basis is unchanged. */
 
-struct known_basis {
+struct result_basis {
 	uint32_t serial;     /* serial number of the process */
 	uint32_t process;    /* id of the process */
 	uint32_t attached;   /* attached runtimes */
@@ -27,11 +27,11 @@ struct known_basis {
 	bool of_nobody;	     /* ... and those of an interrupt (tid 0) */
 };
 
-struct known_result {
+struct cached_result {
 	/* --- in the cached result only --- */
 	bool is_there;
 	bool moving; /* some frame is in code without an image */
-	struct known_basis basis;
+	struct result_basis basis;
 
 	/* --- the data that a sample needs from its stack --- */
 	uint32_t flags;		  /* SAMPLE_* */
@@ -47,16 +47,17 @@ struct known_result {
 
 /* Returns 1 if the result is valid for this sample of the stack, 0 if it is not, or -ENOMEM. May
  * read new entries in the process's maps. */
-int known_result__holds(const struct known_result *known, const struct rec_sample *rec,
-			const struct captured *captured, uint64_t n_codes);
+int cached_result__holds(const struct cached_result *cached, const struct rec_sample *rec,
+			 const struct captured *captured, uint64_t n_codes);
 
-/* Caches the result of the sample's stack. @moving is as in struct known_result. Returns 0 or
+/* Caches the result of the sample's stack. @moving is as in struct cached_result. Returns 0 or
  * -ENOMEM. */
-int known_result__keep(struct known_result *known, const struct rec_sample *rec,
-		       const struct captured *captured, uint64_t n_codes, bool moving,
-		       const struct known_result *result);
+int cached_result__store(struct cached_result *cached, const struct rec_sample *rec,
+			 const struct captured *captured, uint64_t n_codes, bool moving,
+			 const struct cached_result *result);
 
 /* Adds one sample of the stack to @stats. */
-void known_result__count(const struct known_result *result, bool tick, struct capture_stats *stats);
+void cached_result__count(const struct cached_result *result, bool tick,
+			  struct capture_stats *stats);
 
 #endif

@@ -324,18 +324,20 @@ static uint64_t n_taken;
 static void take(bool first, uint32_t state, uint32_t tid)
 {
 	struct rec_sample *rec = &stack.head;
-	struct rec_known known = { .type = REC_KNOWN, .slot = SLOT, .generation = rec->generation };
+	struct rec_repeat repeat = { .type = REC_REPEAT,
+				     .slot = SLOT,
+				     .generation = rec->generation };
 	struct err err;
 
 	n_taken++;
-	rec->time_ns = known.time_ns = now_ns();
-	rec->tid = known.tid = tid;
-	rec->cpu = known.cpu = n_taken % 3;
-	rec->event = known.event = 1 + n_taken % 2;
-	rec->value = known.value = 1 + n_taken % 5;
-	rec->condition.state = known.condition.state = state;
-	if (capture__record(users[0].capture, first ? (void *)rec : &known,
-			    first ? sizeof(stack) : sizeof(known), &err) ||
+	rec->time_ns = repeat.time_ns = now_ns();
+	rec->tid = repeat.tid = tid;
+	rec->cpu = repeat.cpu = n_taken % 3;
+	rec->event = repeat.event = 1 + n_taken % 2;
+	rec->value = repeat.value = 1 + n_taken % 5;
+	rec->condition.state = repeat.condition.state = state;
+	if (capture__record(users[0].capture, first ? (void *)rec : &repeat,
+			    first ? sizeof(stack) : sizeof(repeat), &err) ||
 	    capture__record(users[1].capture, rec, sizeof(stack), &err))
 		exit(1);
 }

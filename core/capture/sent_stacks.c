@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/capture/known_stacks.h"
+#include "core/capture/sent_stacks.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct known_stack {
-	struct rec_sample *rec;	     /* owned; the words follow */
-	size_t size, cap;	     /* bytes */
-	struct known_result *result; /* owned; valid if result->is_there */
+struct sent_stack {
+	struct rec_sample *rec;	      /* owned; the words follow */
+	size_t size, cap;	      /* bytes */
+	struct cached_result *result; /* owned; valid if result->is_there */
 };
 
-struct known_stacks {
-	struct known_stack list[KNOWN_MAX];
+struct sent_stacks {
+	struct sent_stack list[SENT_STACKS_MAX];
 };
 
-struct known_stacks *known_stacks__new(void)
+struct sent_stacks *sent_stacks__new(void)
 {
-	return calloc(1, sizeof(struct known_stacks));
+	return calloc(1, sizeof(struct sent_stacks));
 }
 
-void known_stacks__free(struct known_stacks *known)
+void sent_stacks__free(struct sent_stacks *sent)
 {
-	if (!known)
+	if (!sent)
 		return;
-	for (size_t i = 0; i < KNOWN_MAX; i++) {
-		free(known->list[i].rec);
-		free(known->list[i].result);
+	for (size_t i = 0; i < SENT_STACKS_MAX; i++) {
+		free(sent->list[i].rec);
+		free(sent->list[i].result);
 	}
-	free(known);
+	free(sent);
 }
 
 /* Makes room for @size bytes. Drops the previous stack also on failure. */
-static int make_room(struct known_stack *stack, size_t size)
+static int make_room(struct sent_stack *stack, size_t size)
 {
 	stack->size = 0;
 	if (size <= stack->cap && stack->cap / 2 <= size)
@@ -46,13 +46,13 @@ static int make_room(struct known_stack *stack, size_t size)
 	return 0;
 }
 
-int known_stacks__keep(struct known_stacks *known, const struct rec_sample *rec, size_t size)
+int sent_stacks__store(struct sent_stacks *sent, const struct rec_sample *rec, size_t size)
 {
-	struct known_stack *stack;
+	struct sent_stack *stack;
 
-	if (!rec->generation || rec->slot >= KNOWN_MAX)
+	if (!rec->generation || rec->slot >= SENT_STACKS_MAX)
 		return 0;
-	stack = &known->list[rec->slot];
+	stack = &sent->list[rec->slot];
 	if (make_room(stack, size))
 		return -ENOMEM;
 	memcpy(stack->rec, rec, size);
@@ -63,26 +63,26 @@ int known_stacks__keep(struct known_stacks *known, const struct rec_sample *rec,
 }
 
 /* Allocates the result at the first repetition, as many stacks occur only once. */
-static struct known_result *result_of(struct known_stack *stack)
+static struct cached_result *result_of(struct sent_stack *stack)
 {
 	if (!stack->result)
 		stack->result = calloc(1, sizeof(*stack->result));
 	return stack->result;
 }
 
-void known_stacks__forget_results(struct known_stacks *known)
+void sent_stacks__forget_results(struct sent_stacks *sent)
 {
-	for (size_t i = 0; i < KNOWN_MAX; i++)
-		if (known->list[i].result)
-			known->list[i].result->is_there = false;
+	for (size_t i = 0; i < SENT_STACKS_MAX; i++)
+		if (sent->list[i].result)
+			sent->list[i].result->is_there = false;
 }
 
-const struct rec_sample *known_stacks__take(struct known_stacks *known, const struct rec_known *rec,
-					    size_t size, size_t *ret_size,
-					    struct known_result **ret_result)
+const struct rec_sample *sent_stacks__find(struct sent_stacks *sent, const struct rec_repeat *rec,
+					   size_t size, size_t *ret_size,
+					   struct cached_result **ret_result)
 {
-	const struct rec_known_about *about = (const struct rec_known_about *)rec;
-	struct known_stack *stack = &known->list[rec->slot % KNOWN_MAX];
+	const struct rec_repeat_about *about = (const struct rec_repeat_about *)rec;
+	struct sent_stack *stack = &sent->list[rec->slot % SENT_STACKS_MAX];
 	struct rec_sample *sample = stack->rec;
 
 	if (!stack->size || sample->slot != rec->slot || sample->generation != rec->generation)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/capture/known_result.h"
+#include "core/capture/cached_result.h"
 
 #include <errno.h>
 
@@ -9,18 +9,18 @@
 
 /* Computes the present basis. */
 static int basis_of(const struct rec_sample *rec, const struct captured *captured, uint64_t n_codes,
-		    bool moving, struct known_basis *ret)
+		    bool moving, struct result_basis *ret)
 {
 	struct process *process = captured->process;
 
-	*ret = (struct known_basis) { .serial = process->serial,
-				      .process = captured->id,
-				      .attached = process__attached(process),
-				      .changed_ns = process->changed_ns,
-				      .span_ns = mapping_times__span(process, rec->time_ns),
-				      .n_codes = rec->n_sections ? n_codes : 0,
-				      .state = rec->condition.state,
-				      .of_nobody = !rec->tid };
+	*ret = (struct result_basis) { .serial = process->serial,
+				       .process = captured->id,
+				       .attached = process__attached(process),
+				       .changed_ns = process->changed_ns,
+				       .span_ns = mapping_times__span(process, rec->time_ns),
+				       .n_codes = rec->n_sections ? n_codes : 0,
+				       .state = rec->condition.state,
+				       .of_nobody = !rec->tid };
 	if (moving && compiled_code__version(process, rec->time_ns, &ret->version))
 		return -ENOMEM;
 	ret->epoch = places__epoch(process);
@@ -28,7 +28,7 @@ static int basis_of(const struct rec_sample *rec, const struct captured *capture
 	return 0;
 }
 
-static bool is_same(const struct known_basis *a, const struct known_basis *b)
+static bool is_same(const struct result_basis *a, const struct result_basis *b)
 {
 	return a->serial == b->serial && a->process == b->process && a->attached == b->attached &&
 	       a->epoch == b->epoch && a->renamed == b->renamed && a->version == b->version &&
@@ -36,36 +36,37 @@ static bool is_same(const struct known_basis *a, const struct known_basis *b)
 	       a->n_codes == b->n_codes && a->state == b->state && a->of_nobody == b->of_nobody;
 }
 
-int known_result__holds(const struct known_result *known, const struct rec_sample *rec,
-			const struct captured *captured, uint64_t n_codes)
+int cached_result__holds(const struct cached_result *cached, const struct rec_sample *rec,
+			 const struct captured *captured, uint64_t n_codes)
 {
-	struct known_basis now;
+	struct result_basis now;
 
 	/* Compare the process first: another process's maps must not be read here. */
-	if (!known->is_there || known->basis.serial != captured->serial)
+	if (!cached->is_there || cached->basis.serial != captured->serial)
 		return 0;
-	if (basis_of(rec, captured, n_codes, known->moving, &now))
+	if (basis_of(rec, captured, n_codes, cached->moving, &now))
 		return -ENOMEM;
-	return is_same(&known->basis, &now);
+	return is_same(&cached->basis, &now);
 }
 
-int known_result__keep(struct known_result *known, const struct rec_sample *rec,
-		       const struct captured *captured, uint64_t n_codes, bool moving,
-		       const struct known_result *result)
+int cached_result__store(struct cached_result *cached, const struct rec_sample *rec,
+			 const struct captured *captured, uint64_t n_codes, bool moving,
+			 const struct cached_result *result)
 {
-	*known = *result;
-	known->is_there = false;
+	*cached = *result;
+	cached->is_there = false;
 	/* A stack copy belongs to one sample only. */
 	if (rec->flags & SAMPLE_HAS_STACK)
 		return 0;
-	if (basis_of(rec, captured, n_codes, moving, &known->basis))
+	if (basis_of(rec, captured, n_codes, moving, &cached->basis))
 		return -ENOMEM;
-	known->moving = moving;
-	known->is_there = true;
+	cached->moving = moving;
+	cached->is_there = true;
 	return 0;
 }
 
-void known_result__count(const struct known_result *result, bool tick, struct capture_stats *stats)
+void cached_result__count(const struct cached_result *result, bool tick,
+			  struct capture_stats *stats)
 {
 	stats->complete += !!(result->flags & SAMPLE_COMPLETE);
 	stats->kernel_frames += result->kernel_frames;
