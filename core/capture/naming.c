@@ -62,7 +62,7 @@ struct pending {
 	struct image *image;
 	char path[192];
 	uint32_t serial; /* PENDING_NATIVE: process in which the code was seen, at ... */
-	uint64_t met_at;
+	uint64_t seen_at;
 };
 
 struct naming {
@@ -134,7 +134,7 @@ int naming__add_native(struct naming *naming, uint32_t frame, const struct place
 					       .address = place->vaddr,
 					       .image = place->image,
 					       .serial = serial,
-					       .met_at = place->address });
+					       .seen_at = place->address });
 }
 
 int naming__add_anonymous(struct naming *naming, uint32_t frame, const char *path, uint64_t offset)
@@ -243,16 +243,16 @@ static bool has_map_names(const struct naming *naming, const struct pending *pen
  * if there is none. */
 static int name_by_map(struct naming *naming, const struct pending *pending, struct err *err)
 {
-	const struct captured *met_in = captured__find(naming->opts.set, pending->serial);
+	const struct captured *seen_in = captured__find(naming->opts.set, pending->serial);
 	struct runtime_label label;
 	struct code_symbol symbol;
 	char buf[CODE_NAME_BYTES + CODE_PATH_BYTES];
 	int i;
 
-	if (!has_map_names(naming, pending) || !met_in ||
-	    !compiled_code__image_symbol(met_in->process, pending->met_at, &symbol))
+	if (!has_map_names(naming, pending) || !seen_in ||
+	    !compiled_code__image_symbol(seen_in->process, pending->seen_at, &symbol))
 		return -ENOENT;
-	i = code_label__of(met_in->process, &symbol, buf, sizeof(buf), &label);
+	i = code_label__of(seen_in->process, &symbol, buf, sizeof(buf), &label);
 	if (i < 0)
 		return -ENOENT;
 	return name_one(naming, pending->frame, KIND_RUNTIME + i, label.symbol.function, NULL, 0,
@@ -274,15 +274,15 @@ static int name_by_place(struct naming *naming, const struct pending *pending, u
 static const char *native_name(const struct naming *naming, const struct pending *pending,
 			       uint64_t start)
 {
-	const struct captured *met_in = captured__find(naming->opts.set, pending->serial);
+	const struct captured *seen_in = captured__find(naming->opts.set, pending->serial);
 	const struct runtime *const *runtimes = naming->opts.runtimes;
 	const char *name = NULL;
 
-	for (int i = 0; met_in && !name && runtimes[i]; i++)
+	for (int i = 0; seen_in && !name && runtimes[i]; i++)
 		if (naming->opts.sessions[i] && runtime__has(runtimes[i], names, native_name))
 			name = runtimes[i]->names->native_name(
-				naming->opts.sessions[i], met_in->process->pid,
-				pending->met_at - (pending->address - start));
+				naming->opts.sessions[i], seen_in->process->pid,
+				pending->seen_at - (pending->address - start));
 	return name;
 }
 

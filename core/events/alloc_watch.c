@@ -488,7 +488,7 @@ static void say(const struct alloc_watch *watch)
 		 "not wait for a CPU stand for the rest: %.4g GB %s, %.4g million calls; a probe "
 		 "took %.0f ns",
 		 watch->percent, (unsigned long long)windows->n, windows->width_ns / 1e6,
-		 (unsigned long long)windows->n_met, windows->value / 1e9, known,
+		 (unsigned long long)windows->n_used, windows->value / 1e9, known,
 		 windows->calls / 1e6, windows__cost_ns(windows));
 }
 

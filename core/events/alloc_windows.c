@@ -141,7 +141,7 @@ bool windows__close(struct windows *windows, double spent_ns, const struct alloc
 	plan(windows);
 	if (life_ns <= 0)
 		return false;
-	windows->n_met++;
+	windows->n_used++;
 	average(&windows->bytes_per_window, seen->bytes, n);
 	average(&windows->calls_per_window, seen->calls, n);
 	add(&windows->sums, seen);
@@ -202,7 +202,7 @@ double windows__margin(const struct windows *windows)
 	double by_cost = 8 * (windows->bytes - windows->less_bytes) * cost_error(windows);
 	double by_chance;
 
-	if (windows->n_met < 10 || windows->value <= 0)
+	if (windows->n_used < 10 || windows->value <= 0)
 		return -1;
 	if (windows->bytes > 0)
 		by_cost *= windows->value / windows->bytes;

@@ -52,7 +52,7 @@ struct windows {
 
 	/* --- sums --- */
 	uint64_t n, began_ns;
-	uint64_t n_met;		/* windows that had a thread */
+	uint64_t n_used;	/* windows that had a thread */
 	uint64_t always_ns;	/* time in which all calls were watched */
 	struct alloc_sums sums; /* sums of all windows */
 	double assumed_ns;	/* cost of a hit, until it is measured */

@@ -343,11 +343,11 @@ int kernel_half__sampler_fd(const struct kernel_half *half)
 
 bool kernel_half__waits_without_rseq(const struct kernel_half *half)
 {
-	bool met = half->skel->bss->off_cpu_without_rseq == 1;
+	bool seen = half->skel->bss->off_cpu_without_rseq == 1;
 
-	if (met)
+	if (seen)
 		half->skel->bss->off_cpu_without_rseq = 2;
-	return met;
+	return seen;
 }
 
 uint32_t kernel_half__take_codes(const struct kernel_half *half, uint32_t n)

@@ -275,7 +275,7 @@ static uint64_t element_bytes(const struct bpf_map *map, int n_cpus)
 	}
 }
 
-uint64_t kernel_half__map_bytes(const struct kernel_half *half, uint32_t met)
+uint64_t kernel_half__map_bytes(const struct kernel_half *half, uint32_t seen)
 {
 	const struct bpf_map *map;
 	uint64_t bytes = 0;
@@ -283,7 +283,7 @@ uint64_t kernel_half__map_bytes(const struct kernel_half *half, uint32_t met)
 	bpf_object__for_each_map (map, half->skel->obj)
 		bytes += element_bytes(map, half->n_cpus) * bpf_map__max_entries(map);
 	for (size_t i = 0; i < half->n_late; i++)
-		if (met & 1U << half->late[i].runtime)
+		if (seen & 1U << half->late[i].runtime)
 			bytes += element_bytes(half->late[i].like, half->n_cpus) *
 				 half->late[i].entries;
 	return bytes;

@@ -50,8 +50,8 @@ struct kernel_half {
  * libbpf. */
 int kernel_half__configure(struct kernel_half *half);
 
-/* Returns the bytes of kernel memory of all full maps, including those of the runtimes @met (bit n:
- * runtimes[n]). The half must be configured; it need not be loaded. */
-uint64_t kernel_half__map_bytes(const struct kernel_half *half, uint32_t met);
+/* Returns the bytes of kernel memory of all full maps, including those of the runtimes @seen (bit
+ * n: runtimes[n]). The half must be configured; it need not be loaded. */
+uint64_t kernel_half__map_bytes(const struct kernel_half *half, uint32_t seen);
 
 #endif

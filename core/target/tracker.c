@@ -122,9 +122,9 @@ static bool is_due(const struct tracker *tracker, const struct process *process,
 
 #define PARK_NS (10 * NSEC_PER_SEC) /* interval between searches for unused images */
 
-/* Marks the images that the process maps as used. With @met, also those of its places, which it may
- * have mapped in the past. */
-static void use_images(const struct process *process, bool met, uint64_t now)
+/* Marks the images that the process maps as used. With @with_places, also those of its places,
+ * which it may have mapped in the past. */
+static void use_images(const struct process *process, bool with_places, uint64_t now)
 {
 	for (size_t i = 0; i < process->n_mapped; i++)
 		if (process->mapped[i].image)
@@ -132,7 +132,7 @@ static void use_images(const struct process *process, bool met, uint64_t now)
 	mapping_times__use_images(process, now);
 	if (process->exe)
 		image__use(process->exe, now);
-	if (met)
+	if (with_places)
 		places__use_images(process->places, now);
 }
 

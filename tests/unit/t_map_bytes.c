@@ -18,7 +18,7 @@ struct session {
 	bool probes, all_events;
 };
 
-static uint64_t bytes_of(const struct session *session, int online, uint32_t met)
+static uint64_t bytes_of(const struct session *session, int online, uint32_t seen)
 {
 	struct kernel_half half = { .n_cpus = POSSIBLE, .n_slots_cpus = online };
 	uint64_t ret = 0;
@@ -37,7 +37,7 @@ static uint64_t bytes_of(const struct session *session, int online, uint32_t met
 	half.skel = kernel_subset__open_whole();
 	if (ok(half.skel && !kernel_half__configure(&half), "%s, %d CPUs online: maps are sized",
 	       session->name, online))
-		ret = kernel_half__map_bytes(&half, met);
+		ret = kernel_half__map_bytes(&half, seen);
 	chains__done(&half.chains);
 	braid_bpf__destroy(half.skel);
 	return ret;
