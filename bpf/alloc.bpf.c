@@ -33,16 +33,16 @@ struct {
 	__type(value, struct alloc_thread);
 } alloc_threads __weak SEC(".maps");
 
-static __always_inline __u64 alloc_period_asked(void)
+static __always_inline __u64 alloc_period_requested(void)
 {
 	return cfg_values[EVENT_AT(cfg_numbers[EVENT_ALLOC])];
 }
 
 static __always_inline __u64 alloc_period(void)
 {
-	__u64 asked = alloc_period_asked(), period = alloc_window.period;
+	__u64 requested = alloc_period_requested(), period = alloc_window.period;
 
-	return alloc_window.windows && period < asked ? period : asked;
+	return alloc_window.windows && period < requested ? period : requested;
 }
 
 /* Returns the state of @task, or NULL. The thread belongs to no target then, or memory is short,
@@ -63,7 +63,7 @@ static __always_inline struct alloc_thread *alloc_thread_of(struct task_struct *
 		return NULL;
 	}
 	thread->left = alloc__draw(bpf_get_prandom_u32(), alloc_period());
-	thread->mapped_left = alloc__draw(bpf_get_prandom_u32(), alloc_period_asked());
+	thread->mapped_left = alloc__draw(bpf_get_prandom_u32(), alloc_period_requested());
 	return thread;
 }
 
@@ -266,7 +266,7 @@ int alloc_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 	bytes = alloc_grown(thread, regs);
 	value = alloc_outer__mapped(&thread->outer, regs, bytes)
 			? 0
-			: alloc_value(&thread->mapped_left, bytes, alloc_period_asked());
+			: alloc_value(&thread->mapped_left, bytes, alloc_period_requested());
 	scratch = value ? alloc_begin(bytes, value, bpf_ktime_get_ns()) : NULL;
 	if (!scratch)
 		return 0;

@@ -58,7 +58,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	if (!before)
 		return 0;
 	copy = *before;
-	if (proc->flags & (PROC_ASKED | PROC_REFUSED)) { /* as if it had never been seen */
+	if (proc->flags & (PROC_UNDECIDED | PROC_REFUSED)) { /* as if it had never been seen */
 		bpf_map_delete_elem(&targets, &tgid);
 		return 0;
 	}
@@ -67,7 +67,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	if (cfg_scope)
 		proc->flags &= ~PROC_FOLLOW;
 	if (cfg_scope & SCOPE_NAME)
-		proc->flags |= PROC_ASKED;
+		proc->flags |= PROC_UNDECIDED;
 	proc->space = 0;
 	proc->walkers = 0;
 	proc->program = program__new();

@@ -149,8 +149,8 @@ static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns,
 	sample->tgid = tgid;
 	sample->tid = task__tid(task);
 	sample->cpu = bpf_get_smp_processor_id();
-	if (proc->flags & PROC_ASKED)
-		sample->flags = SAMPLE_ASKED;
+	if (proc->flags & PROC_UNDECIDED)
+		sample->flags = SAMPLE_UNDECIDED;
 	bpf_get_current_comm(sample->comm, sizeof(sample->comm));
 	return scratch;
 }

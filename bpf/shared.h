@@ -111,12 +111,12 @@ _Static_assert(sizeof(struct image_rec) == 40, "image_rec");
 
 /* proc_rec.flags */
 enum {
-	PROC_FOLLOW = 1,   /* children become targets, too */
-	PROC_STARTING = 2, /* about to execute the command: its user code is still braid's own */
-	PROC_URGENT = 4,   /* wakes user space at a fork, where it has work to do */
-	PROC_WANTED = 8,   /* the same at the end of this process, but not of its children */
-	PROC_ASKED = 16,   /* user space decides whether the name of the process matches */
-	PROC_REFUSED = 32, /* the name does not match */
+	PROC_FOLLOW = 1,     /* children become targets, too */
+	PROC_STARTING = 2,   /* about to execute the command: its user code is still braid's own */
+	PROC_URGENT = 4,     /* wakes user space at a fork, where it has work to do */
+	PROC_WANTED = 8,     /* the same at the end of this process, but not of its children */
+	PROC_UNDECIDED = 16, /* user space decides whether the name of the process matches */
+	PROC_REFUSED = 32,   /* the name does not match */
 };
 
 struct proc_rec {
@@ -325,7 +325,7 @@ enum {
 	SAMPLE_RUNTIME_BROKEN = 32,    /* any section is broken, or missing */
 	SAMPLE_PENDING = 64,	/* its value is unknown yet: a REC_VALUE with its link follows */
 	SAMPLE_UNDER_WAY = 128, /* a wait until now; the complete wait is sampled at its end */
-	SAMPLE_ASKED = 256,	/* its process may turn out not to match: PROC_ASKED */
+	SAMPLE_UNDECIDED = 256, /* its process may turn out not to match: PROC_UNDECIDED */
 	SAMPLE_REMAPPED = 512,	/* the published mappings were outdated, and not used */
 	SAMPLE_REST = 1024,	/* rest after the event's last sample; made by user space */
 };

@@ -67,7 +67,7 @@ __noinline int target__found(__u64 task, __u32 tgid)
 	const struct task_struct *found = (const void *)task;
 	struct rec_program *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 	const struct mm_struct *mm;
-	struct proc_rec proc = { .flags = cfg_scope & SCOPE_NAME ? PROC_ASKED : 0 };
+	struct proc_rec proc = { .flags = cfg_scope & SCOPE_NAME ? PROC_UNDECIDED : 0 };
 	long ret;
 
 	if (!rec)

@@ -388,15 +388,15 @@ struct runtime_jit {
 
 	/* Requests a perf map of all code compiled so far from the process. Called when the runtime
 	 * is attached, every few seconds while there is code without a name, and at the end. Never
-	 * waits. Returns 0: requested, and map_asked will return the result; -ENOTSUP: the process
+	 * waits. Returns 0: requested, and map_result will return the result; -ENOTSUP: the process
 	 * cannot write one, now or later; other errors: not now. The sentence in `err` is printed
 	 * once. NULL: it writes one by itself, or none. */
 	int (*ask_map)(struct runtime_session *session, uint32_t pid, struct err *err);
 
 	/* Waits for the result of ask_map, `timeout_ms` at most. Returns 0: the map is written;
 	 * -EAGAIN: not yet; or an error as ask_map. */
-	int (*map_asked)(struct runtime_session *session, uint32_t pid, unsigned timeout_ms,
-			 struct err *err);
+	int (*map_result)(struct runtime_session *session, uint32_t pid, unsigned timeout_ms,
+			  struct err *err);
 };
 
 /* Its probes, which feed shadow stacks. Required: programs, probe, unprobe, unprobe_all. */

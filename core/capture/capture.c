@@ -478,7 +478,7 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 	struct cached_result result = {};
 	int ret;
 
-	if (!process && rec->flags & SAMPLE_ASKED) { /* and so is the missing stack */
+	if (!process && rec->flags & SAMPLE_UNDECIDED) { /* and so is the missing stack */
 		capture->stats.recovered[rec->stop < COUNTERS_N ? rec->stop : 0]++;
 		return 0;
 	}
@@ -511,7 +511,7 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 		ret = result_of(capture, rec, &owner, cached, &result, err);
 	row.native = result.native;
 	row.runtime = result.runtime;
-	row.flags = result.flags & ~SAMPLE_ASKED;
+	row.flags = result.flags & ~SAMPLE_UNDECIDED;
 	if (ret || rec->flags & SAMPLE_UNDER_WAY)
 		return ret ? ret : ids__sample(capture->ids, &row, err);
 	if (!ret)

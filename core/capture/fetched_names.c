@@ -97,7 +97,7 @@ int fetched_names__run(struct fetched_names *names, struct ids *ids, struct debu
 		const struct stripped_frame *frames = &names->frames[groups[i].first];
 		int fetched = symbols__fetch(frames->image->symbols, &server);
 
-		ret->asked++;
+		ret->queried++;
 		ret->found += !fetched;
 		if (!fetched)
 			frames->image->nameless = 0;

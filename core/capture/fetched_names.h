@@ -26,7 +26,7 @@ int fetched_names__add(struct fetched_names *names, uint32_t frame, struct image
 		       uint64_t address);
 
 struct fetched_names_stats {
-	unsigned asked, found; /* files */
+	unsigned queried, found; /* files */
 };
 
 /* Requests the symbols of each file, in order of falling numbers of frames, and writes new

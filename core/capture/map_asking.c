@@ -15,49 +15,52 @@ static int failed(struct map_asking *asking, int rc, struct err *err)
 }
 
 /* Judges an answer, after the map was read. */
-static void evaluate(struct map_asking *asking, const struct map_request *asked)
+static void evaluate(struct map_asking *asking, const struct map_request *request)
 {
-	bool helped = asked->named_ever > asking->named_ever;
+	bool helped = request->named_ever > asking->named_ever;
 
 	asking->answered = false;
 	asking->pause_ns = helped || !asking->pause_ns
 				   ? MAP_ASK_PAUSE_MIN_NS
 				   : min_of(2 * asking->pause_ns, MAP_ASK_PAUSE_MAX_NS);
-	asking->next_ns = asked->now_ns + asking->pause_ns;
+	asking->next_ns = request->now_ns + asking->pause_ns;
 }
 
-static int take_answer(struct map_asking *asking, const struct map_request *asked, struct err *err)
+static int take_answer(struct map_asking *asking, const struct map_request *request,
+		       struct err *err)
 {
-	int rc = asked->runtime->jit->map_asked(asked->session, asked->pid, asked->wait_ms, err);
+	int rc = request->runtime->jit->map_result(request->session, request->pid, request->wait_ms,
+						   err);
 
 	if (rc == -EAGAIN)
 		return 0;
 	asking->under_way = false;
 	asking->answered = true;
-	asking->named_ever = asked->named_ever;
+	asking->named_ever = request->named_ever;
 	return rc ? failed(asking, rc, err) : 1;
 }
 
-int map_asking__step(struct map_asking *asking, const struct map_request *asked, struct err *err)
+int map_asking__step(struct map_asking *asking, const struct map_request *request, struct err *err)
 {
-	bool new_ones = asked->unknown && asked->unknown_ever > asking->unknown_ever;
+	bool new_ones = request->unknown && request->unknown_ever > asking->unknown_ever;
 	int rc;
 
 	if (asking->under_way)
-		return take_answer(asking, asked, err);
+		return take_answer(asking, request, err);
 	if (asking->answered)
-		evaluate(asking, asked);
-	if (asking->refused || (asking->asked && !new_ones) || (asked->last && !asked->unknown) ||
-	    (!asked->last && asked->now_ns < asking->next_ns))
+		evaluate(asking, request);
+	if (asking->refused || (asking->requested && !new_ones) ||
+	    (request->last && !request->unknown) ||
+	    (!request->last && request->now_ns < asking->next_ns))
 		return 0;
-	asking->asked = true;
-	asking->unknown_ever = asked->unknown_ever;
-	rc = asked->runtime->jit->ask_map(asked->session, asked->pid, err);
+	asking->requested = true;
+	asking->unknown_ever = request->unknown_ever;
+	rc = request->runtime->jit->ask_map(request->session, request->pid, err);
 	if (!rc) {
 		asking->under_way = true;
 		return 0;
 	}
 	asking->answered = true; /* as an answer that gave no names */
-	asking->named_ever = asked->named_ever;
+	asking->named_ever = request->named_ever;
 	return failed(asking, rc, err);
 }

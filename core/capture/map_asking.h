@@ -17,7 +17,7 @@
 #define MAP_ASK_PAUSE_MAX_NS (60 * 1000000000ULL)
 
 struct map_asking { /* all zero: no request yet */
-	bool asked, under_way, answered;
+	bool requested, under_way, answered;
 	bool refused;  /* requests are impossible */
 	bool reported; /* the reason was reported */
 	uint64_t next_ns, pause_ns;
@@ -40,6 +40,7 @@ struct map_request {
 /* Takes the next step. Returns 1 if there is a new map, and 0 if there is no news. Returns a
  * negative errno if the map is unavailable, with a message in @err to be reported, or "" if the
  * message was reported before. */
-int map_asking__step(struct map_asking *asking, const struct map_request *asked, struct err *err);
+int map_asking__step(struct map_asking *asking, const struct map_request *requested,
+		     struct err *err);
 
 #endif

@@ -229,7 +229,7 @@ static int read_and_name(struct naming_compiled *naming, struct captured *captur
 
 /* Returns the runtime whose process may receive a request for a map, or -1. A walker, if there is
  * one, finds the names itself. */
-static int asked_runtime(const struct naming_compiled *naming, const struct process *process)
+static int map_runtime(const struct naming_compiled *naming, const struct process *process)
 {
 	for (int i = 0; naming->opts.runtimes[i]; i++) {
 		const struct runtime *runtime = naming->opts.runtimes[i];
@@ -247,7 +247,7 @@ static int ask(struct naming_compiled *naming, struct captured *captured, bool l
 {
 	struct process *process = captured->process;
 	struct map_request request = { .pid = process->pid, .last = last, .wait_ms = wait_ms };
-	int i = asked_runtime(naming, process), rc;
+	int i = map_runtime(naming, process), rc;
 	struct err err = {};
 
 	if (i < 0 || procfs__is_recorded()) /* another process may have its PID now */

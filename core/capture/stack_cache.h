@@ -48,7 +48,7 @@ struct cached_thread {
 	uint32_t process, tid; /* id of the process; tid of the thread */
 	uint32_t row;	       /* id of the thread with its present name; 0: not assigned */
 	uint32_t serial;       /* the tracker's serial number of the process */
-	uint32_t asked;	       /* bit n: runtimes[n] had a request for the program's name */
+	uint32_t requested;    /* bit n: runtimes[n] had a request for the program's name */
 	bool given;	       /* the row has the program's name, which overrides the kernel's */
 	bool settled;	       /* the kernel's name has not changed since */
 	char name[THREAD_NAME_BYTES]; /* the kernel's name in the last sample */

@@ -79,7 +79,7 @@ int stack_nodes__renew(struct stack_nodes *nodes)
 /* Returns the attached runtimes that have not received a request for the thread's name. */
 static uint32_t to_ask(const struct captured *captured, const struct cached_thread *thread)
 {
-	return thread->settled ? 0 : process__attached(captured->process) & ~thread->asked;
+	return thread->settled ? 0 : process__attached(captured->process) & ~thread->requested;
 }
 
 /* Requests the name from these runtimes. Returns 0; -ENOENT if they have none; -EAGAIN if a runtime
@@ -104,7 +104,7 @@ static int ask_name(struct stack_nodes *nodes, const struct captured *captured, 
 			ret = code;
 			continue;
 		}
-		thread->asked |= 1U << i;
+		thread->requested |= 1U << i;
 		if (code == -ENOMEM || (!code && name[0]))
 			return code;
 	}
@@ -147,7 +147,7 @@ int stack_nodes__thread(struct stack_nodes *nodes, const struct stack_owner *own
 	thread->serial = owner->captured->serial;
 	/* A program that renames a thread mostly gives the new name to the kernel, too. */
 	if (thread->given && changed) {
-		thread->asked = 0;
+		thread->requested = 0;
 		thread->settled = false;
 	}
 	if (to_ask(owner->captured, thread))

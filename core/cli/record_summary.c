@@ -270,9 +270,9 @@ static void print_fetched(const struct fetched_names_stats *fetched)
 {
 	const char *failure = debuginfod__failure();
 
-	if (fetched->asked)
+	if (fetched->queried)
 		fprintf(stderr, "DEBUGINFOD_URLS: names of %u of %u stripped files%s%s\n",
-			fetched->found, fetched->asked, failure ? "; no further requests: " : "",
+			fetched->found, fetched->queried, failure ? "; no further requests: " : "",
 			failure ?: "");
 }
 
@@ -316,7 +316,7 @@ static void print_nameless(const struct session_opts *opts, const struct session
 		     "braid report names %" PRIu64 " %% of native code by offset, most of it in "
 		     "%s: %s",
 		     percent, files,
-		     nameless__advice(summary->stats->fetched.asked > 0, has_build_id));
+		     nameless__advice(summary->stats->fetched.queried > 0, has_build_id));
 }
 
 static void print_tableless(const struct session_summary *summary)

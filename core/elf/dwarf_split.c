@@ -225,11 +225,11 @@ static int read_from_package(struct dwarf_split *split, uint64_t id, struct part
 	struct index index;
 	int rc = 0;
 
-	if (!split->package_asked) {
+	if (!split->package_queried) {
 		rc = split->files->open(split->files->ctx, NULL, NULL, &split->package);
 		if (rc == -EINTR || rc == -ENOMEM)
 			return rc;
-		split->package_asked = true;
+		split->package_queried = true;
 	}
 	rc = split->package ? open_index(split->package, &index) : -ENOENT;
 	if (!rc)

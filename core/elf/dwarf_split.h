@@ -13,7 +13,7 @@
 struct dwarf_split {
 	const struct dwarf_files *files; /* borrowed; NULL: no other halves are searched */
 	struct elf_file *package;	 /* NULL: none */
-	bool package_asked;
+	bool package_queried;
 };
 
 /* Joins the skeleton unit @skeleton of @image with its other half. Finds the other half by its name

@@ -31,15 +31,15 @@ static double *weigh(const struct profile *profile)
 	return weights;
 }
 
-const char *nameless__advice(bool asked, bool has_build_id)
+const char *nameless__advice(bool queried, bool has_build_id)
 {
 	if (!has_build_id)
 		return "the file has no build ID, so debug servers and -dbgsym packages cannot be "
 		       "found. Only a build with symbols has names";
-	return asked ? "debug servers have no symbols of it. Install debug files below "
-		       "/usr/lib/debug, such as those of a -dbgsym package"
-		     : "install the -dbgsym or -dbg package, or set DEBUGINFOD_URLS, before "
-		       "recording";
+	return queried ? "debug servers have no symbols of it. Install debug files below "
+			 "/usr/lib/debug, such as those of a -dbgsym package"
+		       : "install the -dbgsym or -dbg package, or set DEBUGINFOD_URLS, before "
+			 "recording";
 }
 
 /* Returns false if no image of that library has a build ID. */
@@ -72,7 +72,7 @@ static int write_note(struct profile *profile, const struct recorded *recorded, 
 	if (asprintf(&profile->nameless,
 		     "%.0f %% of native frames have no symbol, most of them in %s: %s", 100 * share,
 		     shown,
-		     nameless__advice(recorded && recorded->symbols_asked,
+		     nameless__advice(recorded && recorded->symbols_queried,
 				      has_build_id(recorded,
 						   strtab__get(profile->strings, library)))) < 0) {
 		profile->nameless = NULL;

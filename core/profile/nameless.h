@@ -10,8 +10,8 @@
  * -ENOMEM. */
 int nameless__find(struct profile *profile, const struct recorded *recorded);
 
-/* Returns a sentence on how to get symbols of a file. @asked is set if debug servers were queried
+/* Returns a sentence on how to get symbols of a file. @queried is set if debug servers were queried
  * already. */
-const char *nameless__advice(bool asked, bool has_build_id);
+const char *nameless__advice(bool queried, bool has_build_id);
 
 #endif

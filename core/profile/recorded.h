@@ -172,7 +172,7 @@ struct recorded {
 	recorded_text started;	 /* start in UTC: "2026-11-24T06:30:00Z"; "": unknown */
 	double boot_s;		 /* boot time of the machine, CLOCK_REALTIME; 0: unknown */
 	int64_t clock_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC at the start; 0: unknown */
-	bool symbols_asked;	 /* debug servers were queried for symbols */
+	bool symbols_queried;	 /* debug servers were queried for symbols */
 	double duration_s, frequency_hz;
 	RECORDED_ROWS(struct recorded_event) events;
 	RECORDED_ROWS(struct recorded_process) processes;

@@ -438,7 +438,7 @@ static int add_titles(struct recorded_merge *merge, const struct recorded *from)
 
 	if (!ret)
 		ret = add_title(to, &to->task_name, from, from->task_name);
-	to->symbols_asked |= from->symbols_asked;
+	to->symbols_queried |= from->symbols_queried;
 	to->has_tasks |= from->has_tasks;
 	to->duration_s += from->duration_s;
 	if (to->frequency_hz <= 0)

@@ -93,15 +93,15 @@ int session__write_head(struct session *session, struct err *err)
 	return ret || !session->output.recording ? ret : write_meta(session, err);
 }
 
-int session__write_asked(struct session *session, struct err *err)
+int session__write_queried(struct session *session, struct err *err)
 {
 	const struct capture_stats *stats = capture__stats(session->capture);
-	char asked[16];
+	char queried[16];
 
-	if (!session->output.recording || !stats->fetched.asked)
+	if (!session->output.recording || !stats->fetched.queried)
 		return 0;
-	snprintf(asked, sizeof(asked), "%u", stats->fetched.asked);
-	return recording__meta(session->output.recording, META_SYMBOLS_ASKED, asked, err);
+	snprintf(queried, sizeof(queried), "%u", stats->fetched.queried);
+	return recording__meta(session->output.recording, META_SYMBOLS_QUERIED, queried, err);
 }
 
 static void insert_nameless(struct session_nameless *nameless, const struct image *image)

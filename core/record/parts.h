@@ -372,7 +372,7 @@ void session__end_limit(struct session *session); /* idempotent */
 int session__name_last(struct session *session, struct err *err);
 
 /* Writes the number of files that were requested from debug servers, if any. */
-int session__write_asked(struct session *session, struct err *err);
+int session__write_queried(struct session *session, struct err *err);
 
 /* Counts the native code that no symbol names. */
 void session__find_nameless(const struct session *session, struct session_nameless *ret);

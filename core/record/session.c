@@ -473,7 +473,7 @@ static int record_last(struct session *session, struct err *err)
 {
 	static int (*const steps[])(struct session * session, struct err * err) = {
 		session__record_outstanding, session__record_waiting, record_last_rests,
-		session__name_last,	     session__write_asked,
+		session__name_last,	     session__write_queried,
 	};
 	int ret = 0;
 

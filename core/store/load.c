@@ -93,8 +93,8 @@ static int meta_row(struct recorded *recorded, sqlite3_stmt *stmt)
 		recorded->boot_s = number_of(value);
 	else if (!strcmp(key, META_CLOCK_OFFSET_NS))
 		recorded->clock_offset_ns = strtoll(value, NULL, 10);
-	else if (!strcmp(key, META_SYMBOLS_ASKED))
-		recorded->symbols_asked = number_of(value) > 0;
+	else if (!strcmp(key, META_SYMBOLS_QUERIED))
+		recorded->symbols_queried = number_of(value) > 0;
 	else if (!strcmp(key, META_DURATION_S))
 		recorded->duration_s = number_of(value);
 	else if (!strcmp(key, "frequency_hz"))

@@ -33,11 +33,11 @@
 #define META_BOOT_S "boot_s"
 
 /* Key of the number of files for which debug servers received a request. */
-#define META_SYMBOLS_ASKED "symbols_asked"
+#define META_SYMBOLS_QUERIED "symbols_asked"
 /* Keys of the start in UTC to the second, and of the host. */
-#define META_STARTED_AT	   "started_at"
-#define META_HOST	   "host"
-#define META_TASK	   "task" /* meaning of the numbers in sample.task: "goroutine" */
+#define META_STARTED_AT	     "started_at"
+#define META_HOST	     "host"
+#define META_TASK	     "task" /* meaning of the numbers in sample.task: "goroutine" */
 
 struct recording;
 

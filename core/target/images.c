@@ -170,9 +170,9 @@ int images__ask_runtimes(struct images *images, struct image *image)
 	struct quota_account *previous;
 	int ret;
 
-	if (image->asked)
+	if (image->queried)
 		return 0;
-	image->asked = true;
+	image->queried = true;
 	previous = quota__enter(image->file->account);
 	ret = ask_runtimes(images, image);
 	image->has_context =
@@ -525,7 +525,7 @@ bool image__has_runtime(const struct image *image)
 	for (i = 0; i < ARRAY_SIZE(image->runtimes); i++)
 		if (image->runtimes[i].detected)
 			return true;
-	return !image->asked;
+	return !image->queried;
 }
 
 struct image *images__by_number(const struct images *images, uint32_t number)

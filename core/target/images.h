@@ -42,7 +42,7 @@ struct image {
 	uint64_t read_ns; /* time of the newest rules that the cache lacks; 0: it has all */
 	uint32_t number;  /* number from 1 */
 	bool is_plain;	  /* examined, and no process that executed it had a runtime so far */
-	bool asked;	  /* `runtimes`, `has_context` are valid */
+	bool queried;	  /* `runtimes`, `has_context` are valid */
 	bool has_context; /* it defines the variable of request contexts */
 	struct thread_variable context; /* that variable */
 	uint32_t places, nameless;	/* places in its code in stacks; those without symbol */

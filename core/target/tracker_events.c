@@ -166,7 +166,7 @@ int tracker__on_exec(struct tracker *tracker, struct process *process,
 	/* Data that was published during the exec may have overwritten the kernel half's own. */
 	if (!map__lookup(tracker->targets_fd, &process->pid, &now) &&
 	    (now.program < rec->program ||
-	     (now.program == rec->program && (now.space || now.flags & PROC_ASKED))))
+	     (now.program == rec->program && (now.space || now.flags & PROC_UNDECIDED))))
 		tracker__publish_over(tracker, process, &now);
 	return process__is_plain(process) ? 0 : tracker__refresh(tracker, process);
 }

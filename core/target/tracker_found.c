@@ -64,7 +64,7 @@ static void accept(struct tracker *tracker, const struct process *process)
 	struct proc_rec now;
 
 	if (!map__lookup(tracker->targets_fd, &process->pid, &now) &&
-	    now.program <= process->program && now.flags & (PROC_ASKED | PROC_REFUSED))
+	    now.program <= process->program && now.flags & (PROC_UNDECIDED | PROC_REFUSED))
 		tracker__publish_over(tracker, process, &now);
 }
 

@@ -650,10 +650,10 @@ static int take_left(struct tracker *tracker, struct process *process,
 	if (!rec->start || process__find(process, rec->start))
 		return 0;
 	while (!ret && (mapping = recent_mappings__next(tracker->recent, process->pid, &at))) {
-		bool asked = mapping->start == rec->start;
+		bool requested = mapping->start == rec->start;
 
-		image = find_file(tracker, process, mapping, asked ? &rec->key : NULL);
-		if (image && asked)
+		image = find_file(tracker, process, mapping, requested ? &rec->key : NULL);
+		if (image && requested)
 			ret = insert_mapped(process,
 					    part_of(mapping,
 						    recent_mappings__time(tracker->recent, at)),

@@ -333,10 +333,10 @@ static int jvm__ask_map(struct runtime_session *session, uint32_t pid, struct er
 	return jvm_map__ask(session->map, pid, err);
 }
 
-static int jvm__map_asked(struct runtime_session *session, uint32_t pid, unsigned timeout_ms,
-			  struct err *err)
+static int jvm__map_result(struct runtime_session *session, uint32_t pid, unsigned timeout_ms,
+			   struct err *err)
 {
-	return jvm_map__asked(session->map, pid, timeout_ms, err);
+	return jvm_map__result(session->map, pid, timeout_ms, err);
 }
 
 static const char *const maps[] = { "jvm_states", "jvm_procs", "jvm_codes", NULL };
@@ -386,7 +386,7 @@ static const struct runtime_jit jit = {
 	.frames = JIT_FRAMES_RUN,
 	.label = jvm_map__label,
 	.ask_map = jvm__ask_map,
-	.map_asked = jvm__map_asked,
+	.map_result = jvm__map_result,
 };
 
 static const struct runtime_probes probes = {

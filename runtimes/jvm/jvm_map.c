@@ -13,14 +13,14 @@
 #define TIMEOUT_MS 5000
 #define UNNAMED	   "[JVM code]"
 
-struct asked {
+struct pending_request {
 	uint32_t pid;
 	struct jvm_attach *attach;
-	struct asked *next;
+	struct pending_request *next;
 };
 
 struct jvm_map {
-	struct asked *asked; /* pending requests */
+	struct pending_request *pending_request; /* pending requests */
 };
 
 struct jvm_map *jvm_map__new(void)
@@ -28,62 +28,63 @@ struct jvm_map *jvm_map__new(void)
 	return calloc(1, sizeof(struct jvm_map));
 }
 
-static void asked__free(struct asked *asked)
+static void pending_request__free(struct pending_request *pending_request)
 {
-	jvm_attach__free(asked->attach);
-	free(asked);
+	jvm_attach__free(pending_request->attach);
+	free(pending_request);
 }
 
 void jvm_map__free(struct jvm_map *map)
 {
-	struct asked *asked;
+	struct pending_request *pending_request;
 
 	if (!map)
 		return;
-	while ((asked = map->asked)) {
-		map->asked = asked->next;
-		asked__free(asked);
+	while ((pending_request = map->pending_request)) {
+		map->pending_request = pending_request->next;
+		pending_request__free(pending_request);
 	}
 	free(map);
 }
 
 int jvm_map__ask(struct jvm_map *map, uint32_t pid, struct err *err)
 {
-	struct asked *asked = calloc(1, sizeof(*asked));
+	struct pending_request *pending_request = calloc(1, sizeof(*pending_request));
 	int rc = -ENOMEM;
 
-	if (asked)
-		rc = jvm_attach__start(pid, "Compiler.perfmap", TIMEOUT_MS, &asked->attach);
+	if (pending_request)
+		rc = jvm_attach__start(pid, "Compiler.perfmap", TIMEOUT_MS,
+				       &pending_request->attach);
 	if (rc) {
-		free(asked);
+		free(pending_request);
 		return err__set(err, rc, "jvm: cannot request the perf map of process %u: %s", pid,
 				strerror(-rc));
 	}
-	asked->pid = pid;
-	asked->next = map->asked;
-	map->asked = asked;
+	pending_request->pid = pid;
+	pending_request->next = map->pending_request;
+	map->pending_request = pending_request;
 	return 0;
 }
 
-int jvm_map__asked(struct jvm_map *map, uint32_t pid, unsigned timeout_ms, struct err *err)
+int jvm_map__result(struct jvm_map *map, uint32_t pid, unsigned timeout_ms, struct err *err)
 {
-	struct asked **at = &map->asked, *asked;
+	struct pending_request **at = &map->pending_request, *pending_request;
 	struct pollfd over;
 	int rc;
 
 	while (*at && (*at)->pid != pid)
 		at = &(*at)->next;
-	asked = *at;
-	if (!asked)
+	pending_request = *at;
+	if (!pending_request)
 		return err__set(err, -ESRCH, "jvm: no perf map was requested from process %u", pid);
-	over = (struct pollfd) { .fd = jvm_attach__fd(asked->attach), .events = POLLIN };
+	over = (struct pollfd) { .fd = jvm_attach__fd(pending_request->attach), .events = POLLIN };
 	if (timeout_ms)
 		poll(&over, 1, timeout_ms);
-	if (!jvm_attach__is_over(asked->attach))
+	if (!jvm_attach__is_over(pending_request->attach))
 		return -EAGAIN;
-	rc = jvm_attach__finish(asked->attach, err);
-	*at = asked->next;
-	asked__free(asked);
+	rc = jvm_attach__finish(pending_request->attach, err);
+	*at = pending_request->next;
+	pending_request__free(pending_request);
 	return rc == -EAGAIN ? -EBUSY : rc; /* the JVM was starting; the caller may retry */
 }
 

@@ -15,9 +15,9 @@ struct jvm_map;
 struct jvm_map *jvm_map__new(void);	 /* NULL: out of memory */
 void jvm_map__free(struct jvm_map *map); /* cancels pending requests; NULL is fine */
 
-/* As runtime.ask_map and runtime.map_asked. */
+/* As runtime.ask_map and runtime.map_result. */
 int jvm_map__ask(struct jvm_map *map, uint32_t pid, struct err *err);
-int jvm_map__asked(struct jvm_map *map, uint32_t pid, unsigned timeout_ms, struct err *err);
+int jvm_map__result(struct jvm_map *map, uint32_t pid, unsigned timeout_ms, struct err *err);
 
 /* As runtime.label. "int java.lang.String.indexOf(int, int)" becomes java.lang.String.indexOf. */
 bool jvm_map__label(const char *symbol, char *buf, size_t size, struct runtime_label *ret);

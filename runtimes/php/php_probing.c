@@ -128,7 +128,7 @@ static bool fires(const struct runtime_target *target)
 {
 	uint64_t variable, function, value;
 	char *setting;
-	bool asked;
+	bool requested;
 
 	if (!elf_file__find_symbol(target->file, "zend_execute_ex", &variable, NULL) &&
 	    !elf_file__find_symbol(target->file, functions[AROUND_LOOP], &function, NULL) &&
@@ -136,9 +136,9 @@ static bool fires(const struct runtime_target *target)
 	    value == target->bias + function)
 		return true;
 	setting = probing__environment(target->pid, VARIABLE);
-	asked = setting && atol(setting);
+	requested = setting && atol(setting);
 	free(setting);
-	return asked;
+	return requested;
 }
 
 int php_probing__attach(struct php_probing *probing, const struct runtime_target *target,

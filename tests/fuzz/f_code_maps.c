@@ -23,7 +23,7 @@
 #define BUDGET_CPU_NS (NSEC_PER_SEC / 4)
 #define BUDGET_BYTES  (32ULL << 20)
 #define WRITTEN_MAX   (24 << 20) /* bytes that one input writes */
-#define ASKED_MAX     20000	 /* searches of one input */
+#define QUERIES_MAX   20000	 /* searches of one input */
 
 enum { APPEND, MOVE, JUNK, TRUNCATE, HOLE, LOOK, ASK, OPS };
 
@@ -36,7 +36,7 @@ struct run {
 	int fd;
 	bool is_jitdump;
 	size_t written;
-	unsigned asked, found;
+	unsigned queried, found;
 	uint64_t spent_ns, now_ns;
 	struct code_sources *sources;
 	struct code_source *source;
@@ -123,8 +123,8 @@ static void ask(struct run *run, const struct op *op)
 	struct code_symbol symbol;
 	struct code_entry entry;
 
-	for (unsigned i = 0; i < op->n && run->asked < ASKED_MAX; i++, at += op->stride) {
-		run->asked++;
+	for (unsigned i = 0; i < op->n && run->queried < QUERIES_MAX; i++, at += op->stride) {
+		run->queried++;
 		run->found += code_source__find(run->source, at, UINT64_MAX, &entry) &&
 			      code_source__symbol(run->source, code_source__edition(run->source),
 						  &entry, at, 0, &symbol);

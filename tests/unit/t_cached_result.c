@@ -27,7 +27,7 @@
 #define SLOT	     3
 
 struct runtime_session {
-	uint64_t asked, shift;
+	uint64_t queried, shift;
 };
 
 /* Computes addresses of frames from a native frame, and from all other data that a runtime may
@@ -37,7 +37,7 @@ static size_t anchors(struct runtime_session *session, const struct runtime_samp
 {
 	struct runtime_natives natives = sample->natives(sample, false);
 
-	session->asked++;
+	session->queried++;
 	for (size_t i = 0; i < n; i++)
 		pairs[i].address = natives.list[0].cfa + 16 * natives.n + session->shift +
 				   (natives.image ? 0x1000 : 0) + (natives.list[0].loop ? 1 : 0);
@@ -343,12 +343,12 @@ static void take(bool first, uint32_t state, uint32_t tid)
 }
 
 /* Returns the number of requests of the first user to the runtime since the last call. */
-static uint64_t asked(void)
+static uint64_t queried(void)
 {
 	static uint64_t before;
-	uint64_t n = users[0].walker.asked - before;
+	uint64_t n = users[0].walker.queried - before;
 
-	before = users[0].walker.asked;
+	before = users[0].walker.queried;
 	return n;
 }
 
@@ -365,10 +365,10 @@ static void are_same(const char *what)
 /* Takes three more samples after a change. The first one may be computed anew. */
 static void take_three(const char *what, uint64_t made)
 {
-	asked();
+	queried();
 	for (int i = 0; i < 3; i++)
 		take(false, STATE_UNKNOWN, 77);
-	is_int(asked(), made, "%s: made anew", what);
+	is_int(queried(), made, "%s: made anew", what);
 	are_same(what);
 }
 
@@ -445,16 +445,16 @@ static void test_file_code(void)
 	change("and detached", attach, 1);
 	change("code is announced", send_code, 1);
 	change("another program is executed", execute, 1);
-	asked();
+	queried();
 	take(false, STATE_BLOCKED, 77);
 	take(false, STATE_BLOCKED, 77);
 	take(false, STATE_UNKNOWN, 0);
-	is_int(asked(), 2, "a waiting thread's, and that of none: made anew");
+	is_int(queried(), 2, "a waiting thread's, and that of none: made anew");
 	are_same("others' states");
 	take_three("a thread's again", 1);
 	for (uint32_t tid = 100; tid < 150; tid++)
 		take(false, STATE_UNKNOWN, tid);
-	is_int(asked(), 0, "of other threads: not made anew");
+	is_int(queried(), 0, "of other threads: not made anew");
 	are_same("threads");
 	draw(OTHER_AT + 0x40);
 	take(true, STATE_UNKNOWN, 77);

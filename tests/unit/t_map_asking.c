@@ -7,18 +7,18 @@
 
 #include "tests/tap.h"
 
-static int asked_n, answered_n, ask_result, answer;
+static int requests_n, answered_n, ask_result, answer;
 static unsigned waited_ms;
 
 static int ask_map(struct runtime_session *session, uint32_t pid, struct err *err)
 {
 	(void)session;
-	asked_n++;
+	requests_n++;
 	return ask_result ? err__set(err, ask_result, "process %u: no", pid) : 0;
 }
 
-static int map_asked(struct runtime_session *session, uint32_t pid, unsigned timeout_ms,
-		     struct err *err)
+static int map_result(struct runtime_session *session, uint32_t pid, unsigned timeout_ms,
+		      struct err *err)
 {
 	(void)session;
 	answered_n++;
@@ -26,7 +26,7 @@ static int map_asked(struct runtime_session *session, uint32_t pid, unsigned tim
 	return answer ? err__set(err, answer, "process %u: failed", pid) : 0;
 }
 
-static const struct runtime_jit jit = { .ask_map = ask_map, .map_asked = map_asked };
+static const struct runtime_jit jit = { .ask_map = ask_map, .map_result = map_result };
 static const struct runtime runtime = { .name = "noted", .jit = &jit };
 static struct map_asking asking;
 static struct map_request state;
@@ -38,7 +38,7 @@ static void begin(void)
 {
 	asking = (struct map_asking) {};
 	state = (struct map_request) { .runtime = &runtime, .pid = 4711, .now_ns = SECONDS(1000) };
-	asked_n = answered_n = ask_result = answer = 0;
+	requests_n = answered_n = ask_result = answer = 0;
 	err.text[0] = '\0';
 }
 
@@ -52,10 +52,10 @@ static int step(uint64_t after_ns)
  * appear and the answer names @named of it. */
 static unsigned pause_s(size_t named)
 {
-	int before = asked_n;
+	int before = requests_n;
 	unsigned s;
 
-	for (s = 0; s < 1000 && asked_n == before; s++) {
+	for (s = 0; s < 1000 && requests_n == before; s++) {
 		state.unknown++;
 		state.unknown_ever++;
 		step(SECONDS(1));
@@ -69,15 +69,15 @@ static void test_first(void)
 {
 	begin();
 	is_int(step(0), 0, "at first it is asked, whatever there is");
-	is_int(asked_n, 1, "once");
+	is_int(requests_n, 1, "once");
 	answer = -EAGAIN;
 	is_int(step(SECONDS(1)), 0, "no answer yet");
-	is_int(asked_n, 1, "is no reason to ask again");
+	is_int(requests_n, 1, "is no reason to ask again");
 	answer = 0;
 	is_int(step(SECONDS(1)), 1, "the map is there");
 	is_int(answered_n, 2, "that was all that was answered");
 	is_int(step(SECONDS(100)), 0, "without new code");
-	is_int(asked_n, 1, "there is nothing to ask");
+	is_int(requests_n, 1, "there is nothing to ask");
 }
 
 static void test_pauses(void)
@@ -109,10 +109,10 @@ static void test_failures(void)
 	state.unknown = state.unknown_ever = 5;
 	err.text[0] = '\0';
 	is_int(step(SECONDS(100)), 0, "and it is not tried again");
-	is_int(asked_n, 1, "never");
+	is_int(requests_n, 1, "never");
 	state.last = true;
 	step(0);
-	is_int(asked_n, 1, "not even at the end");
+	is_int(requests_n, 1, "not even at the end");
 
 	begin();
 	answer = -ETIMEDOUT;
@@ -121,9 +121,9 @@ static void test_failures(void)
 	is_str(err.text, "process 4711: failed", "is told");
 	state.unknown = state.unknown_ever = 1;
 	step(SECONDS(10)), step(0);
-	is_int(asked_n, 1, "after a failure it is left alone for a while");
+	is_int(requests_n, 1, "after a failure it is left alone for a while");
 	step(SECONDS(100));
-	is_int(asked_n, 2, "then it is asked again");
+	is_int(requests_n, 2, "then it is asked again");
 	is_int(step(0), -ETIMEDOUT, "another failure");
 	is_str(err.text, "", "is not told again");
 }
@@ -134,10 +134,10 @@ static void test_last(void)
 	step(0), step(0);
 	state.last = true;
 	step(0);
-	is_int(asked_n, 1, "at the end: if all code has a name, it is not asked");
+	is_int(requests_n, 1, "at the end: if all code has a name, it is not asked");
 	state.unknown = state.unknown_ever = 3;
 	step(0);
-	is_int(asked_n, 2, "else it is, however short the time since");
+	is_int(requests_n, 2, "else it is, however short the time since");
 	state.wait_ms = 1234;
 	is_int(step(0), 1, "and its answer");
 	is_int(waited_ms, 1234, "is waited for");

@@ -78,13 +78,13 @@ int main(void)
 	       "30 % of native frames have no symbol, most of them in libzebra: install the "
 	       "-dbgsym or -dbg package, or set DEBUGINFOD_URLS, before recording",
 	       "3 of 4 + 3 + 3, in samples; kernel, inlined and compiled code do not count");
-	recorded->symbols_asked = true;
+	recorded->symbols_queried = true;
 	is_str(note(),
 	       "30 % of native frames have no symbol, most of them in libzebra: debug servers have "
 	       "no symbols of it. Install debug files below /usr/lib/debug, such as those of a "
 	       "-dbgsym package",
 	       "they were asked in vain");
-	recorded->symbols_asked = false;
+	recorded->symbols_queried = false;
 	is_int(output__notes(profile, notes), 1, "one note");
 	is_str(notes[0], profile->nameless, "reports and pages have it");
 	fill(1);

@@ -221,7 +221,8 @@ static void test_scope(void)
 	host__set(&cfg_scope, SCOPE_WIDE | SCOPE_NAME);
 	put(CHILD, 0);
 	exec_by(CHILD);
-	ok(n_reported == 1 && is_target(CHILD, 0, 0, PROC_ASKED), "another name: is it wanted?");
+	ok(n_reported == 1 && is_target(CHILD, 0, 0, PROC_UNDECIDED),
+	   "another name: is it wanted?");
 	exec_by(CHILD);
 	ok(!n_reported && !target(CHILD), "nobody knows yet: it is met anew");
 	put(CHILD, PROC_REFUSED);

@@ -24,7 +24,7 @@
 #define SMALL	  "class A:\n  def f(): pass\n"
 
 struct totals {
-	size_t asked, unknown, wrong;
+	size_t queried, unknown, wrong;
 };
 
 /* Makes a cache that accepts new files, as most files here are younger than the test. */
@@ -56,7 +56,7 @@ static void check_line(struct python_sources *sources, unsigned int minor, char 
 	char *name = strtok_r(NULL, "\t", &save), *want = strtok_r(NULL, "\n", &save), got[1024];
 	const char *answer;
 
-	totals->asked++;
+	totals->queried++;
 	if (!want) {
 		totals->wrong++;
 		return;
@@ -104,14 +104,14 @@ static void check_python(const struct python *python)
 	free(path);
 	check_dump(python, arguments, &cases);
 	is_int(cases.wrong, 0, "%s: %zu code objects by hand, %zu not known", python->command,
-	       cases.asked, cases.unknown);
-	ok(cases.asked > 50 && cases.unknown < 15, "%s: most are", python->command);
+	       cases.queried, cases.unknown);
+	ok(cases.queried > 50 && cases.unknown < 15, "%s: most are", python->command);
 	snprintf(arguments, sizeof(arguments), "library %s", step ? step : STEP);
 	check_dump(python, arguments, &library);
 	is_int(library.wrong, 0, "%s: %zu code objects of the library", python->command,
-	       library.asked);
-	ok(library.asked > 1000 && library.unknown * 200 < library.asked, "%s: %zu are not known",
-	   python->command, library.unknown);
+	       library.queried);
+	ok(library.queried > 1000 && library.unknown * 200 < library.queried,
+	   "%s: %zu are not known", python->command, library.unknown);
 }
 
 /* --- hand-written sources --- */

@@ -130,7 +130,7 @@ static int helper_pid(void)
 }
 
 /* Kills the helper after it received a request, while the caller waits for the answer. */
-static void kill_while_asked(int pid)
+static void kill_during_request(int pid)
 {
 	char path[32], text[16] = "";
 	FILE *file;
@@ -147,7 +147,7 @@ static void kill_while_asked(int pid)
 	_exit(0);
 }
 
-static void test_killed_while_asked(void)
+static void test_killed_during_request(void)
 {
 	int pid = helper_pid();
 	pid_t killer;
@@ -155,7 +155,7 @@ static void test_killed_while_asked(void)
 	kill(pid, SIGSTOP);
 	killer = fork();
 	if (!killer)
-		kill_while_asked(pid);
+		kill_during_request(pid);
 	refuse("more/nothing", true, -ENOENT, "killed with the question: another one answers");
 	waitpid(killer, NULL, 0);
 	ok(helper_pid() > 0 && helper_pid() != pid, "which is there now");
@@ -301,7 +301,7 @@ int main(void)
 	test_kinds();
 	test_facts();
 	test_killed();
-	test_killed_while_asked();
+	test_killed_during_request();
 	test_stopped();
 	test_hang();
 	close(root);
