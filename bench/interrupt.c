@@ -11,14 +11,14 @@
 
 int interrupt__open(struct interrupt *ret, struct err *err)
 {
-	sigset_t wanted;
+	sigset_t requested;
 
-	sigemptyset(&wanted);
-	sigaddset(&wanted, SIGINT);
-	ret->fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+	sigemptyset(&requested);
+	sigaddset(&requested, SIGINT);
+	ret->fd = signalfd(-1, &requested, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (ret->fd < 0)
 		return err__set(err, -errno, "cannot watch signals: %s", strerror(errno));
-	sigprocmask(SIG_BLOCK, &wanted, &ret->old);
+	sigprocmask(SIG_BLOCK, &requested, &ret->old);
 	return 0;
 }
 

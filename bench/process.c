@@ -24,7 +24,7 @@ struct subject {
 	struct procfs_info info;
 	struct probe_walkers walkers;
 	struct probe_process probes;
-	size_t n_wanted; /* number of enabled rows */
+	size_t n_requested; /* number of enabled rows */
 	struct probe_costs costs;
 };
 
@@ -43,8 +43,8 @@ static void choose_rows(struct subject *subject)
 			if (!strcmp(runtimes[r]->name, image->runtime))
 				enabled = subject->opts->enabled & 1U << r;
 		for (size_t k = 0; k < image->n_rows; k++) {
-			image->rows[k].wanted = image->rows[k].wanted && enabled;
-			subject->n_wanted += image->rows[k].wanted;
+			image->rows[k].selected = image->rows[k].selected && enabled;
+			subject->n_requested += image->rows[k].selected;
 		}
 	}
 }
@@ -79,7 +79,7 @@ static int check_alive(const struct subject *subject, struct err *err)
 
 /* Lists the enabled probes, "python:function__entry, ...". These names are braid's, not the file's.
  */
-static void list_wanted(const struct subject *subject, char ret[LISTED])
+static void list_requested(const struct subject *subject, char ret[LISTED])
 {
 	size_t len = 0;
 
@@ -89,7 +89,7 @@ static void list_wanted(const struct subject *subject, char ret[LISTED])
 			const struct probe_row *row = &subject->probes.images[i]->rows[k];
 			char name[100];
 
-			if (!row->wanted)
+			if (!row->selected)
 				continue;
 			snprintf(name, sizeof(name), "%s:%s", row->provider, row->want->name);
 			if (strstr(ret, name) || len + strlen(name) + 3 > LISTED)
@@ -105,9 +105,9 @@ static int measure(struct subject *subject, struct err *err)
 
 	subject->opts->on_step("what a hit costs on this machine ...");
 	ret = probe_costs__measure(ROUNDS, &subject->costs, err);
-	if (ret || !subject->n_wanted)
+	if (ret || !subject->n_requested)
 		return ret;
-	list_wanted(subject, names);
+	list_requested(subject, names);
 	subject->opts->on_step("counting hits in PID %u for %.1f s, of %s: each costs it about a "
 			       "microsecond",
 			       subject->info.pid, subject->duration_s, names);
@@ -133,7 +133,7 @@ static void add_rows(const struct subject *subject, const struct probe_image *im
 		const struct probe_row *row = &image->rows[k];
 		enum trap_kind trap = probe_point__trap(&row->point);
 
-		if (!row->wanted)
+		if (!row->selected)
 			continue;
 		result__row(result);
 		result__text(result, "%s", image->runtime);
@@ -202,10 +202,10 @@ static void add_probes(const struct subject *subject, struct result *result)
 		runtime = runtime || image->runtime;
 		add_rows(subject, image, result);
 		for (size_t k = 0; k < image->n_rows; k++)
-			if (image->rows[k].wanted)
+			if (image->rows[k].selected)
 				sum_s += cost_of(subject, image, &image->rows[k]);
 	}
-	if (subject->n_wanted)
+	if (subject->n_requested)
 		note_meaning(subject, sum_s, result);
 	for (size_t i = 0; i < subject->probes.n_images; i++)
 		note_ladder(subject->probes.images[i], result);

@@ -36,7 +36,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	copy = *proc;
 	copy.program = rec.program = program__new();
 	copy.mm = (__u64)task__mm(child);
-	copy.flags &= ~PROC_WANTED;
+	copy.flags &= ~PROC_REQUESTED;
 	if (bpf_map_update_elem(&targets, &tgid, &copy, BPF_ANY)) {
 		count(COUNT_TARGETS_FULL);
 		return 0;
@@ -105,7 +105,7 @@ int BPF_PROG(on_end, struct task_struct *task)
 	if (proc->flags & PROC_REFUSED)
 		bpf_map_delete_elem(&targets, &tgid);
 	else
-		emit_task(&rec, proc->flags & PROC_WANTED ? BPF_RB_FORCE_WAKEUP : ring__flags());
+		emit_task(&rec, proc->flags & PROC_REQUESTED ? BPF_RB_FORCE_WAKEUP : ring__flags());
 	return 0;
 }
 

@@ -114,7 +114,7 @@ enum {
 	PROC_FOLLOW = 1,     /* children become targets, too */
 	PROC_STARTING = 2,   /* about to execute the command: its user code is still braid's own */
 	PROC_URGENT = 4,     /* wakes user space at a fork, where it has work to do */
-	PROC_WANTED = 8,     /* the same at the end of this process, but not of its children */
+	PROC_REQUESTED = 8,  /* the same at the end of this process, but not of its children */
 	PROC_UNDECIDED = 16, /* user space decides whether the name of the process matches */
 	PROC_REFUSED = 32,   /* the name does not match */
 };

@@ -40,7 +40,7 @@ static long cgroup__try_level(__u32 level, void *ctx)
 	return search->found;
 }
 
-__noinline int cgroup__is_wanted(__u64 cgroup)
+__noinline int cgroup__is_selected(__u64 cgroup)
 {
 	const struct cgroup *inner = (const void *)cgroup;
 	struct cgroup_search search = { .cgroup = inner };

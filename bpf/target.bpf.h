@@ -34,7 +34,7 @@ static __always_inline __u64 cgroup__id(const struct cgroup *cgroup)
  * (bpf/target.bpf.c). */
 
 /* Returns 1 if @cgroup is the selected cgroup, or is below it. */
-__noinline int cgroup__is_wanted(__u64 cgroup);
+__noinline int cgroup__is_selected(__u64 cgroup);
 
 /* Makes the process a target at its first sample, and reports it. Returns 0 if there is an entry
  * now, else a counter. */
@@ -54,7 +54,7 @@ static __always_inline int scope__holds(const struct task_struct *task, __u32 tg
 		return 0;
 	if (cfg_scope & SCOPE_USER && task__uid(task) != cfg_scope_uid)
 		return 0;
-	return !(cfg_scope & SCOPE_CGROUP) || cgroup__is_wanted((__u64)task__cgroup(task));
+	return !(cfg_scope & SCOPE_CGROUP) || cgroup__is_selected((__u64)task__cgroup(task));
 }
 
 static __always_inline __u64 task__program(const struct task_struct *task)

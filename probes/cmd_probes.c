@@ -118,12 +118,12 @@ static void print_row(FILE *out, const struct probe_image *image, const struct p
 	char name[CELL_BYTES], semaphore[32] = "-", hits[32] = "";
 
 	snprintf(name, sizeof(name), "%s:%s", row->provider, row->name);
-	if (image->measured_s && row->wanted)
+	if (image->measured_s && row->selected)
 		snprintf(hits, sizeof(hits), "%.0f", row->hits / image->measured_s);
 	if (row->point.semaphore_vaddr)
 		snprintf(semaphore, sizeof(semaphore), "0x%" PRIx64, row->point.semaphore_vaddr);
 	escape__line(out, "%-6s  %-9s  %-40s  0x%-10" PRIx64 "  %-12s  %8s%s%s",
-		     row->wanted ? "yes" : "no", life(image, row), name, row->point.pc_vaddr,
+		     row->selected ? "yes" : "no", life(image, row), name, row->point.pc_vaddr,
 		     semaphore, hits, row->arguments[0] ? "  " : "", row->arguments);
 }
 
@@ -135,7 +135,7 @@ static void print_why(FILE *out, const struct probe_image *image, size_t i)
 
 	if (!want || (i + 1 < image->n_rows && image->rows[i + 1].want == want))
 		return;
-	if (row->wanted)
+	if (row->selected)
 		fprintf(out, "%19s%s%s%s\n", "", want->why, want->only ? ", only " : "",
 			want->only ? want->only : "");
 	else

@@ -104,7 +104,7 @@ static void add_sites(struct probe_image *image, const struct probe_want *want)
 		if (find_want(image->edition, site) == want)
 			image->rows[image->n_rows++] = (struct probe_row) {
 				.want = want,
-				.wanted = want,
+				.selected = want,
 				.provider = site->provider,
 				.name = site->name,
 				.arguments = site->arguments,
@@ -115,12 +115,12 @@ static void add_sites(struct probe_image *image, const struct probe_want *want)
 	}
 }
 
-static void add_function(struct probe_image *image, const struct probe_want *want, bool wanted,
+static void add_function(struct probe_image *image, const struct probe_want *want, bool selected,
 			 uint64_t vaddr)
 {
 	image->rows[image->n_rows++] = (struct probe_row) {
 		.want = want,
-		.wanted = wanted && want->frames,
+		.selected = selected && want->frames,
 		.provider = want->role == PROBE_RETURN ? "uretprobe" : "uprobe",
 		.name = want->name,
 		.arguments = "",
@@ -129,7 +129,7 @@ static void add_function(struct probe_image *image, const struct probe_want *wan
 }
 
 /* Adds the function's `ret` instructions; none if these are not proven to be all returns. */
-static int add_returns(struct probe_image *image, const struct probe_want *want, bool wanted,
+static int add_returns(struct probe_image *image, const struct probe_want *want, bool selected,
 		       uint64_t vaddr)
 {
 	struct function_returns returns;
@@ -140,12 +140,12 @@ static int add_returns(struct probe_image *image, const struct probe_want *want,
 	if (!ret)
 		ret = function_returns__find(map, vaddr, false, &returns, &ignored);
 	for (size_t i = 0; !ret && !returns.n_jumps && !returns.shared && i < returns.n; i++)
-		add_function(image, want, wanted, returns.list[i]);
+		add_function(image, want, selected, returns.list[i]);
 	function_map__free(map);
 	return ret == -ENOMEM ? ret : 0;
 }
 
-static int add_functions(struct probe_image *image, bool wanted)
+static int add_functions(struct probe_image *image, bool selected)
 {
 	int ret = 0;
 
@@ -156,9 +156,9 @@ static int add_functions(struct probe_image *image, bool wanted)
 		if (want->provider || elf_file__find_symbol(image->file, want->name, &vaddr, NULL))
 			continue;
 		if (want->role == PROBE_RETURN)
-			ret = add_returns(image, want, wanted, vaddr);
+			ret = add_returns(image, want, selected, vaddr);
 		else
-			add_function(image, want, wanted, vaddr);
+			add_function(image, want, selected, vaddr);
 	}
 	return ret;
 }

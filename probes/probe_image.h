@@ -31,7 +31,7 @@ struct probe_source {
 
 struct probe_row {
 	const struct probe_want *want; /* NULL: useless */
-	bool wanted;		       /* false also if there is a better probe */
+	bool selected;		       /* false also if there is a better probe */
 	/* Borrowed from the file, which is untrusted: escape them for output. `provider` is
 	 * "uprobe" or "uretprobe" for a function. */
 	const char *provider, *name, *arguments;

@@ -141,7 +141,7 @@ static size_t collect(struct probe_process *process, struct probe_point *ret_poi
 		for (size_t k = 0; k < process->images[i]->n_rows; k++) {
 			struct probe_row *row = &process->images[i]->rows[k];
 
-			if (!row->wanted)
+			if (!row->selected)
 				continue;
 			row->point.cookie = n;
 			if (ret_points)
@@ -160,7 +160,7 @@ static void take_hits(struct probe_process *process, const struct probe_counter 
 		for (size_t k = 0; k < image->n_rows; k++) {
 			struct probe_row *row = &image->rows[k];
 
-			if (row->wanted)
+			if (row->selected)
 				row->hits = probe_counter__hits(counter, row->point.cookie);
 		}
 	}

@@ -79,13 +79,13 @@ static uint64_t effective(void)
 	return bits;
 }
 
-uint32_t privilege__missing(uint32_t wanted)
+uint32_t privilege__missing(uint32_t required)
 {
 	uint64_t has = effective();
 	uint32_t missing = 0;
 
 	for (int i = 0; i < PRIVILEGES_N; i++)
-		if (wanted & 1U << i && !(has >> needs[i].capability & 1) &&
+		if (required & 1U << i && !(has >> needs[i].capability & 1) &&
 		    !(needs[i].by_admin && has >> CAP_SYS_ADMIN & 1))
 			missing |= 1U << i;
 	return missing;
@@ -156,30 +156,30 @@ static int setting(const char *path)
 	return value;
 }
 
-/* Returns kernel.perf_event_paranoid if it forbids the events that are @wanted; 0: it does not. A
+/* Returns kernel.perf_event_paranoid if it forbids the events that are @required; 0: it does not. A
  * patch in Debian's kernels makes perf_event_open() require CAP_SYS_ADMIN if this setting is above
  * 2, which is the default there
  *
  * (security-perf-allow-further-restriction-of-perf_event_open.patch in
  * debian/patches/features/all).
  */
-static int forbids_events(uint32_t wanted)
+static int forbids_events(uint32_t required)
 {
 	int paranoid = setting("/proc/sys/kernel/perf_event_paranoid");
 
-	return wanted == 1U << PRIVILEGE_EVENTS && paranoid > 2 &&
+	return required == 1U << PRIVILEGE_EVENTS && paranoid > 2 &&
 			       !(effective() >> CAP_SYS_ADMIN & 1)
 		       ? paranoid
 		       : 0;
 }
 
-int privilege__explain(uint32_t wanted, const char *what, struct err *err)
+int privilege__explain(uint32_t required, const char *what, struct err *err)
 {
-	uint32_t missing = privilege__missing(wanted);
-	int paranoid = forbids_events(wanted);
+	uint32_t missing = privilege__missing(required);
+	int paranoid = forbids_events(required);
 	char names[200];
 
-	privilege__names(missing ? missing : wanted, names, sizeof(names));
+	privilege__names(missing ? missing : required, names, sizeof(names));
 	if (in_user_namespace())
 		return err__set(
 			err, -EPERM,
@@ -227,9 +227,9 @@ int privilege__check_owner(uint32_t pid, uint32_t uid, struct err *err)
 	 1ULL << CAP_KILL | 1ULL << CAP_SYS_CHROOT |	  /* the same, in a container */           \
 	 1ULL << CAP_SYS_NICE | 1ULL << CAP_SYS_RESOURCE) /* the CPU limit; descriptors */
 
-/* Reduces the permitted capabilities to @wanted and makes all of them effective. The kernel always
- * grants fewer. */
-static void keep_capabilities(uint64_t wanted)
+/* Reduces the permitted capabilities to @required and makes all of them effective. The kernel
+ * always grants fewer. */
+static void keep_capabilities(uint64_t required)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
@@ -238,17 +238,17 @@ static void keep_capabilities(uint64_t wanted)
 	if (syscall(SYS_capget, &header, data))
 		return;
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
-		data[i].permitted &= wanted >> 32 * i;
+		data[i].permitted &= required >> 32 * i;
 		data[i].effective = data[i].permitted;
 		data[i].inheritable = 0;
 	}
 	syscall(SYS_capset, &header, data);
 }
 
-static void keep(uint64_t wanted)
+static void keep(uint64_t required)
 {
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	keep_capabilities(wanted);
+	keep_capabilities(required);
 }
 
 bool privilege__become_user(void)

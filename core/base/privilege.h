@@ -33,9 +33,9 @@ struct privilege_need {
 
 const struct privilege_need *privilege__need(enum privilege privilege);
 
-/* Returns the privileges in @wanted (bit n: enum privilege n) that this process has no capability
+/* Returns the privileges in @required (bit n: enum privilege n) that this process has no capability
  * for. */
-uint32_t privilege__missing(uint32_t wanted);
+uint32_t privilege__missing(uint32_t required);
 
 /* Writes the names of the capabilities, each once, as in "CAP_BPF and CAP_PERFMON". */
 void privilege__names(uint32_t privileges, char *ret, size_t size);
@@ -44,9 +44,9 @@ void privilege__names(uint32_t privileges, char *ret, size_t size);
 void privilege__lacks(uint32_t privileges, char *ret, size_t size);
 
 /* Sets the message for an act (@what, such as "to load BPF programs") that the kernel refused, with
- * the remedy. The message names the capabilities of @wanted that are missing; if none is, it names
- * other possible causes. Returns -EPERM. */
-int privilege__explain(uint32_t wanted, const char *what, struct err *err);
+ * the remedy. The message names the capabilities of @required that are missing; if none is, it
+ * names other possible causes. Returns -EPERM. */
+int privilege__explain(uint32_t required, const char *what, struct err *err);
 
 /* Returns true if this process has privileges from its file (setuid, capabilities) that its user
  * lacks. Such a user may see only his own processes. Environment variables that reach beyond the

@@ -16,7 +16,7 @@ struct group { /* the consecutive frames of one image */
 int fetched_names__add(struct fetched_names *names, uint32_t frame, struct image *image,
 		       uint64_t address)
 {
-	if (!debuginfod__is_wanted() || names->n == FRAMES_MAX || image->file->fd < 0 ||
+	if (!debuginfod__is_enabled() || names->n == FRAMES_MAX || image->file->fd < 0 ||
 	    !image->file->build_id_len || !symbols__is_stripped(image->symbols))
 		return 0;
 	if (array__reserve(&names->frames, &names->cap, names->n + 1, sizeof(*names->frames)))

@@ -69,11 +69,11 @@ static int by_weight(const void *left, const void *right)
 }
 
 /* Returns true for "f", or for "f(int)" with text after the name. */
-static bool is_called(const char *name, const char *wanted)
+static bool is_called(const char *name, const char *sought)
 {
-	size_t len = strlen(wanted);
+	size_t len = strlen(sought);
 
-	return !strncmp(name, wanted, len) && (!name[len] || name[len] == '(');
+	return !strncmp(name, sought, len) && (!name[len] || name[len] == '(');
 }
 
 /* Sums the own weights of frames with an address, with those of functions inlined there. */
@@ -134,13 +134,13 @@ static int find_places(struct reading *reading, const char *function)
 
 /* ---- files ---- */
 
-static bool has_build_id(const struct elf_file *file, const char *wanted)
+static bool has_build_id(const struct elf_file *file, const char *sought)
 {
 	char text[2 * ELF_BUILD_ID_MAX + 1] = "";
 
 	for (size_t i = 0; i < file->build_id_len; i++)
 		sprintf(text + 2 * i, "%02x", file->build_id[i]);
-	return *text && !strcmp(text, wanted);
+	return *text && !strcmp(text, sought);
 }
 
 /* Opens a file, unless it is another version, with other code at the same places. */

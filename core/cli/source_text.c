@@ -20,7 +20,7 @@ enum {
 	SUFFIX_MAX = 8,
 };
 
-struct wanted {
+struct requested {
 	uint32_t file; /* number in the paths */
 	uint32_t first, last;
 	double weight; /* own weight, as a fraction of the event's total */
@@ -29,13 +29,13 @@ struct wanted {
 /* the files of all profiles */
 struct files {
 	struct strtab *paths;
-	struct wanted *rows; /* indexed by path */
+	struct requested *rows; /* indexed by path */
 	size_t cap;
 };
 
 static int by_weight(const void *left, const void *right)
 {
-	const struct wanted *a = left, *b = right;
+	const struct requested *a = left, *b = right;
 
 	if (a->weight != b->weight)
 		return a->weight < b->weight ? 1 : -1;
@@ -56,7 +56,7 @@ static bool is_source(const char *path)
 /* Sets *@ret_row to the row of the profile's string @file, or to NULL if it is not a source. @ids
  * has the path's number + 1 for each string that was found before. Returns 0 or -ENOMEM. */
 static int find_row(struct files *files, const struct profile *profile, uint32_t *ids,
-		    uint32_t file, struct wanted **ret_row)
+		    uint32_t file, struct requested **ret_row)
 {
 	const char *path = strtab__get(profile->strings, file);
 	uint32_t id;
@@ -79,14 +79,14 @@ static int find_row(struct files *files, const struct profile *profile, uint32_t
 
 /* Adds to @files, for each source file of the profile, the range of lines with samples and the self
  * weight. Returns 0 or -ENOMEM. */
-static int add_wanted(struct files *files, const struct profile *profile)
+static int add_requested(struct files *files, const struct profile *profile)
 {
 	uint32_t *ids = calloc(strtab__count(profile->strings) + 1, sizeof(*ids));
 	int ret = ids ? 0 : -ENOMEM;
 
 	for (size_t i = 1; !ret && i < profile->n_nodes; i++) {
 		const struct profile_frame *frame = &profile->frames[profile->nodes[i].frame];
-		struct wanted *file;
+		struct requested *file;
 
 		if (!frame->line)
 			continue;
@@ -103,7 +103,7 @@ static int add_wanted(struct files *files, const struct profile *profile)
 }
 
 /* Sorts the files that have lines by weight. Returns their number. */
-static size_t sort_wanted(struct files *files)
+static size_t sort_requested(struct files *files)
 {
 	size_t n = 0;
 
@@ -146,16 +146,16 @@ static char *read_file(int root_fd, const char *path, size_t *ret_size, double *
 }
 
 /* Returns the selected lines, owned by the caller; NULL: there are none, or out of memory. */
-static char *cut_lines(const char *text, size_t size, const struct wanted *wanted,
+static char *cut_lines(const char *text, size_t size, const struct requested *requested,
 		       uint32_t *ret_first)
 {
-	uint32_t from = wanted->first > AROUND ? wanted->first - AROUND : 1, line = 1;
+	uint32_t from = requested->first > AROUND ? requested->first - AROUND : 1, line = 1;
 	const char *end = text + size, *start, *at;
 
 	for (at = text; at < end && line < from; line += *at++ == '\n')
 		;
 	start = at;
-	for (; at < end && line <= (uint64_t)wanted->last + AROUND && at - start < TEXT_BYTES;
+	for (; at < end && line <= (uint64_t)requested->last + AROUND && at - start < TEXT_BYTES;
 	     line += *at++ == '\n')
 		;
 	*ret_first = from;
@@ -180,8 +180,8 @@ static int add(struct source_texts *texts, const char *file, char *text, uint32_
 }
 
 /* Reads the files' lines. @begun_s: start of the oldest process. Returns 0 or -ENOMEM. */
-static int read_wanted(struct source_texts *texts, const struct files *files, size_t n,
-		       double begun_s)
+static int read_requested(struct source_texts *texts, const struct files *files, size_t n,
+			  double begun_s)
 {
 	int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), ret = 0;
 	size_t bytes = 0;
@@ -209,13 +209,13 @@ int source_texts__read(struct source_texts *texts, const struct profile *profile
 		       struct profile *const *others, size_t n_others)
 {
 	struct files files = { .paths = strtab__new() };
-	int ret = files.paths ? add_wanted(&files, profile) : -ENOMEM;
+	int ret = files.paths ? add_requested(&files, profile) : -ENOMEM;
 
 	*texts = (struct source_texts) {};
 	for (size_t i = 0; !ret && i < n_others; i++)
-		ret = add_wanted(&files, others[i]);
+		ret = add_requested(&files, others[i]);
 	if (!ret)
-		ret = read_wanted(texts, &files, sort_wanted(&files), profile->begun_s);
+		ret = read_requested(texts, &files, sort_requested(&files), profile->begun_s);
 	free(files.rows);
 	strtab__free(files.paths);
 	return ret;

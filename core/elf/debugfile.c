@@ -74,7 +74,7 @@ static int compute_crc(const struct elf_file *file, uint64_t *ret)
  * that is mostly hole is not credible. */
 #define DENSE_BYTES (16ULL << 20)
 
-static bool has_crc(const struct elf_file *file, GElf_Word wanted)
+static bool has_crc(const struct elf_file *file, GElf_Word expected)
 {
 	struct sum key = { .known = 1 }, *sum;
 	struct stat st;
@@ -95,7 +95,7 @@ static bool has_crc(const struct elf_file *file, GElf_Word wanted)
 			return false;
 		*sum = key;
 	}
-	return sum->crc == wanted;
+	return sum->crc == expected;
 }
 
 static bool belongs(const struct elf_file *file, const struct elf_file *debug,

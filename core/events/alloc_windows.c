@@ -171,9 +171,9 @@ double windows__cost_ns(const struct windows *windows)
 
 uint64_t windows__period(const struct windows *windows, uint64_t period)
 {
-	double wanted = windows->bytes_per_window / WINDOW_SAMPLES;
+	double desired = windows->bytes_per_window / WINDOW_SAMPLES;
 
-	return period <= 1 ? period : max_of(min_of(wanted, (double)period), 1.0);
+	return period <= 1 ? period : max_of(min_of(desired, (double)period), 1.0);
 }
 
 /* Returns the relative error of the fraction of ticks in the probe. */

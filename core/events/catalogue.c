@@ -277,14 +277,14 @@ void catalogue__keep(struct catalogue *catalogue, const char *pattern)
 	catalogue->n = n;
 }
 
-struct nearest catalogue__nearest(const struct catalogue *catalogue, const char *wanted)
+struct nearest catalogue__nearest(const struct catalogue *catalogue, const char *requested)
 {
-	struct nearest nearest = nearest__to(wanted, strlen(wanted));
+	struct nearest nearest = nearest__to(requested, strlen(requested));
 
 	for (size_t i = 0; i < catalogue->n; i++) {
 		const char *name = catalogue->list[i].name, *last = strrchr(name, ':');
 
-		nearest__add(&nearest, last && !strchr(wanted, ':') ? last + 1 : name);
+		nearest__add(&nearest, last && !strchr(requested, ':') ? last + 1 : name);
 	}
 	return nearest;
 }

@@ -35,8 +35,8 @@ int catalogue__read_process(uint32_t pid, struct catalogue *ret, struct err *err
  * is ignored. */
 void catalogue__keep(struct catalogue *catalogue, const char *pattern);
 
-/* Returns the names, or last parts of names, that are similar to @wanted. */
-struct nearest catalogue__nearest(const struct catalogue *catalogue, const char *wanted);
+/* Returns the names, or last parts of names, that are similar to @requested. */
+struct nearest catalogue__nearest(const struct catalogue *catalogue, const char *requested);
 
 void catalogue__done(struct catalogue *catalogue); /* idempotent */
 

@@ -29,9 +29,9 @@ int event__parse_minimum(struct event_spec *spec, const char *what, struct err *
 int event__attach_raw(struct event *event, const char *program, const char *tracepoint,
 		      const char *purpose, struct err *err)
 {
-	const struct chain_program wanted = { CHAIN_TRACEPOINT, program };
+	const struct chain_program requested = { CHAIN_TRACEPOINT, program };
 	struct bpf_link *link = bpf_program__attach_raw_tracepoint(
-		kernel_half__program(event->half, &wanted), tracepoint);
+		kernel_half__program(event->half, &requested), tracepoint);
 	int ret = link ? 0 : -errno;
 
 	if (ret == -EPERM || ret == -EACCES)

@@ -6,11 +6,11 @@
 
 #include "core/base/util.h"
 
-struct nearest nearest__to(const char *wanted, size_t len)
+struct nearest nearest__to(const char *requested, size_t len)
 {
 	struct nearest nearest = {};
 
-	memcpy(nearest.wanted, wanted, min_of(len, sizeof(nearest.wanted) - 1));
+	memcpy(nearest.requested, requested, min_of(len, sizeof(nearest.requested) - 1));
 	return nearest;
 }
 
@@ -38,13 +38,13 @@ static unsigned distance_of(const char *a, const char *b)
 /* Adds @name if a third of its characters at most differ, or if the user's text is its prefix. */
 void nearest__add(struct nearest *nearest, const char *name)
 {
-	size_t len = strlen(nearest->wanted), at;
+	size_t len = strlen(nearest->requested), at;
 	unsigned distance;
 
 	if (!len || strlen(name) >= NEAREST_BYTES)
 		return;
-	distance = distance_of(nearest->wanted, name);
-	if (distance > (len + 2) / 3 && strncmp(name, nearest->wanted, len))
+	distance = distance_of(nearest->requested, name);
+	if (distance > (len + 2) / 3 && strncmp(name, nearest->requested, len))
 		return;
 	for (at = nearest->n; at && nearest->list[at - 1].distance > distance; at--)
 		if (at < NEAREST_N)

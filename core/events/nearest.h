@@ -10,7 +10,7 @@
 #define NEAREST_BYTES 64 /* bytes of a name; longer ones are not offered */
 
 struct nearest {
-	char wanted[NEAREST_BYTES];
+	char requested[NEAREST_BYTES];
 	struct {
 		char name[NEAREST_BYTES];
 		unsigned distance;
@@ -19,7 +19,7 @@ struct nearest {
 	char text[NEAREST_N * (NEAREST_BYTES + 4)];
 };
 
-struct nearest nearest__to(const char *wanted, size_t len);
+struct nearest nearest__to(const char *requested, size_t len);
 void nearest__add(struct nearest *nearest, const char *name);
 
 /* Returns "a, b or c", borrowed; "" if no name is similar. */

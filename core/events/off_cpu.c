@@ -60,7 +60,7 @@ static bool is_older(const struct event *event)
  * restartable sequences only has threads without them. */
 static int attach_older(struct event *event, struct err *err)
 {
-	const struct chain_program wanted = { CHAIN_TRACEPOINT, SWITCH };
+	const struct chain_program requested = { CHAIN_TRACEPOINT, SWITCH };
 	int ret = attach_to(event, OVER, "sched_switch", err);
 	struct bpf_link *link;
 
@@ -68,7 +68,7 @@ static int attach_older(struct event *event, struct err *err)
 		ret = attach_to(event, OVER, "rseq_update", err);
 	if (ret && ret != -ENOENT)
 		return ret;
-	link = bpf_program__attach(kernel_half__program(event->half, &wanted));
+	link = bpf_program__attach(kernel_half__program(event->half, &requested));
 	if (!link)
 		return err__set(err, -errno, "cannot attach to the tracepoint sched_switch: %s",
 				strerror(errno));

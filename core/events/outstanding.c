@@ -153,10 +153,10 @@ static void begin_limit(struct event *event, const struct event_place *place)
 	struct outstanding *outstanding = event->own;
 	struct trap_costs costs = {};
 	struct err ignored = {};
-	uint32_t wanted = 0;
+	uint32_t required = 0;
 
 	for (int i = 0; i < PROGRAMS_N; i++)
-		wanted |= 1U << outstanding->traps[i];
+		required |= 1U << outstanding->traps[i];
 	outstanding->percent = place->max_overhead_percent;
 	outstanding->began_ns = outstanding->filled_ns = now_ns();
 	outstanding->rate = outstanding->percent / 100 * max_of(sysconf(_SC_NPROCESSORS_ONLN), 1);
@@ -166,7 +166,7 @@ static void begin_limit(struct event *event, const struct event_place *place)
 	if (outstanding->percent <= 0)
 		return;
 	outstanding->stats_fd = event__open_statistics(event);
-	if (outstanding->stats_fd < 0 || trap__measure(wanted, &costs, &ignored))
+	if (outstanding->stats_fd < 0 || trap__measure(required, &costs, &ignored))
 		return;
 	for (int i = 0; i < PROGRAMS_N; i++)
 		outstanding->programs[i].trap_ns = costs.ns[outstanding->traps[i]];

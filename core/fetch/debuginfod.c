@@ -47,7 +47,7 @@ static struct {
 	const char *failure;
 } helper;
 
-bool debuginfod__is_wanted(void)
+bool debuginfod__is_enabled(void)
 {
 	const char *urls = secure_getenv("DEBUGINFOD_URLS");
 

@@ -18,7 +18,7 @@ struct debuginfod_wait {	      /* limit of the wait for one debug file */
 };
 
 /* Returns true if the user names servers. */
-bool debuginfod__is_wanted(void);
+bool debuginfod__is_enabled(void);
 
 /* Opens the debug file with this build-id: the `open` of a struct debug_server, whose `ctx` is a
  * struct debuginfod_wait. An answer is accepted only if it is an ELF file with this build-id.

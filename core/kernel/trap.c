@@ -96,7 +96,7 @@ static int measure_site(const struct bpf_program *program, trap_site_fn site, bo
 	return 0;
 }
 
-static int measure_all(const struct bpf_program *program, uint32_t wanted,
+static int measure_all(const struct bpf_program *program, uint32_t selected,
 		       struct trap_costs *ret_costs, struct err *err)
 {
 	static const trap_site_fn sites[TRAPS_N] = { [TRAP_NOP] = trap_site_nop,
@@ -108,12 +108,12 @@ static int measure_all(const struct bpf_program *program, uint32_t wanted,
 	int ret = 0;
 
 	for (int kind = 0; !ret && kind < TRAPS_N; kind++)
-		if (wanted & 1U << kind)
+		if (selected & 1U << kind)
 			ret = measure_site(program, sites[kind], kind == TRAP_RETURN,
 					   &ret_costs->ns[kind], err);
-	if (ret || !(wanted & 1U << TRAP_RETURN))
+	if (ret || !(selected & 1U << TRAP_RETURN))
 		return ret;
-	if (wanted & 1U << TRAP_PUSH)
+	if (selected & 1U << TRAP_PUSH)
 		entry = ret_costs->ns[TRAP_PUSH];
 	else
 		ret = measure_site(program, trap_site_push, false, &entry, err);
@@ -122,18 +122,18 @@ static int measure_all(const struct bpf_program *program, uint32_t wanted,
 	return ret;
 }
 
-int trap__measure(uint32_t wanted, struct trap_costs *ret_costs, struct err *err)
+int trap__measure(uint32_t selected, struct trap_costs *ret_costs, struct err *err)
 {
 	static const char *const programs[] = { "nothing", NULL }, *const maps[] = { NULL };
 	struct braid_bpf *skel = NULL;
 	int ret = kernel_subset__open(programs, maps, &skel, err);
 
-	assert(wanted < 1U << TRAPS_N);
+	assert(selected < 1U << TRAPS_N);
 	memset(ret_costs, 0, sizeof(*ret_costs));
 	if (!ret)
 		ret = kernel_subset__load(skel, err);
 	if (!ret)
-		ret = measure_all(skel->progs.nothing, wanted, ret_costs, err);
+		ret = measure_all(skel->progs.nothing, selected, ret_costs, err);
 	braid_bpf__destroy(skel);
 	return ret;
 }

@@ -29,8 +29,8 @@ const char *trap__text(enum trap_kind kind); /* for users */
 /* Returns the kind of a probe at @code, of which @size bytes are available. */
 enum trap_kind trap__kind(const uint8_t *code, size_t size, bool retprobe);
 
-/* Measures the kinds in @wanted (bit n: kind n), about 10 ms each. Returns 0, -EPERM without the
+/* Measures the kinds in @selected (bit n: kind n), about 10 ms each. Returns 0, -EPERM without the
  * privilege, or an error of libbpf. */
-int trap__measure(uint32_t wanted, struct trap_costs *ret, struct err *err);
+int trap__measure(uint32_t selected, struct trap_costs *ret, struct err *err);
 
 #endif

@@ -24,7 +24,7 @@ static uint64_t least(unsigned bucket)
 static unsigned find_share(const struct profile_histogram *histogram, unsigned per_mille)
 {
 	/* double: a sum may be near the limit of the integers */
-	double wanted = histogram->occurrences * (per_mille / 1000.0), sum = 0;
+	double target = histogram->occurrences * (per_mille / 1000.0), sum = 0;
 	unsigned bucket = 0, last = 0;
 
 	for (; bucket < PROFILE_BUCKETS; bucket++) {
@@ -32,7 +32,7 @@ static unsigned find_share(const struct profile_histogram *histogram, unsigned p
 			continue;
 		sum += histogram->buckets[bucket];
 		last = bucket;
-		if (sum >= wanted)
+		if (sum >= target)
 			break;
 	}
 	return last;

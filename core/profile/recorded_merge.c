@@ -102,18 +102,18 @@ static uint32_t id_of(const uint32_t *map, uint32_t index)
 
 /* --- kinds: by name, as numbers of runtimes may differ --- */
 
-static uint8_t find_kind(const struct recorded *to, uint8_t wanted, const char *name)
+static uint8_t find_kind(const struct recorded *to, uint8_t sought, const char *name)
 {
 	uint8_t free_one = KINDS_MAX;
 
-	if (wanted < KIND_RUNTIME)
-		return wanted;
+	if (sought < KIND_RUNTIME)
+		return sought;
 	for (uint8_t i = KINDS_MAX; i-- > KIND_RUNTIME;) {
 		const char *there = recorded__text(to, to->kind_names[i]);
 
 		if (!strcmp(there, name))
 			return i;
-		if (!*there && (free_one == KINDS_MAX || free_one != wanted))
+		if (!*there && (free_one == KINDS_MAX || free_one != sought))
 			free_one = i;
 	}
 	return free_one;

@@ -39,12 +39,12 @@ static void list_add(struct list *list, const char *name, uint32_t number)
 }
 
 static bool thread_matches(const struct recorded *recorded, const struct recorded_thread *thread,
-			   const char *wanted)
+			   const char *chosen)
 {
 	char tid[16];
 
 	snprintf(tid, sizeof(tid), "%u", thread->tid);
-	return !strcmp(wanted, tid) || !strcmp(wanted, recorded__text(recorded, thread->name));
+	return !strcmp(chosen, tid) || !strcmp(chosen, recorded__text(recorded, thread->name));
 }
 
 static bool process_matches(const struct recorded *recorded, uint32_t process, uint32_t pid)
@@ -57,10 +57,10 @@ static bool place_matches(const struct recorded *recorded, uint32_t process,
 			  const struct profile_filter *filter)
 {
 	const struct recorded_process *row = &recorded->processes.rows[process];
-	const char *cgroup, *wanted = filter->cgroup;
-	size_t len = wanted ? strlen(wanted) : 0;
+	const char *cgroup, *chosen = filter->cgroup;
+	size_t len = chosen ? strlen(chosen) : 0;
 
-	if (!filter->container && !wanted)
+	if (!filter->container && !chosen)
 		return true;
 	if (process == RECORDED_NONE)
 		return false;
@@ -68,10 +68,10 @@ static bool place_matches(const struct recorded *recorded, uint32_t process,
 					 filter->container, strlen(filter->container)) != 0)
 		return false;
 	cgroup = recorded__text(recorded, row->cgroup);
-	while (len && wanted[len - 1] == '/')
+	while (len && chosen[len - 1] == '/')
 		len--;
-	return !wanted ||
-	       (*cgroup && !strncmp(cgroup, wanted, len) && (!cgroup[len] || cgroup[len] == '/'));
+	return !chosen ||
+	       (*cgroup && !strncmp(cgroup, chosen, len) && (!cgroup[len] || cgroup[len] == '/'));
 }
 
 static int no_place(const struct recorded *recorded, const char *what,
@@ -177,11 +177,11 @@ static int select_threads(struct selection *selection, const struct recorded *re
 	for (i = 0; i < recorded->threads.n; i++) {
 		const struct recorded_thread *thread = &recorded->threads.rows[i];
 		bool placed = place_matches(recorded, thread->process, filter);
-		bool wanted = process_matches(recorded, thread->process, filter->pid) && placed &&
+		bool chosen = process_matches(recorded, thread->process, filter->pid) && placed &&
 			      (!filter->thread || thread_matches(recorded, thread, filter->thread));
 
-		selection->threads[i] = wanted;
-		any_thread |= wanted;
+		selection->threads[i] = chosen;
+		any_thread |= chosen;
 		any_place |= placed;
 	}
 	if (!any_place)

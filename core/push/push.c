@@ -214,7 +214,7 @@ static int drop_removed(struct push *push)
 	return push->state.n == before ? 0 : push_state__save(&push->state, push->err);
 }
 
-static bool is_wanted(const struct push *push, const struct push_entry *entry)
+static bool is_selected(const struct push *push, const struct push_entry *entry)
 {
 	return entry->present && entry->progress == PUSH_PENDING &&
 	       (!push->only || !strcmp(entry->name, push->only));
@@ -233,7 +233,7 @@ static enum sent push_pending(struct push *push)
 		if (look(push) || drop_removed(push))
 			sent = SENT_FAILED;
 		for (size_t i = 0; i < push->state.n && !next && sent == SENT_OK; i++)
-			if (is_wanted(push, push->state.entries[i]) &&
+			if (is_selected(push, push->state.entries[i]) &&
 			    (!last || strcmp(push->state.entries[i]->name, last) > 0))
 				next = push->state.entries[i];
 		free(last);

@@ -25,7 +25,7 @@ static bool is_read(void *ctx, uint32_t pid)
 	return pid == (uint32_t)getpid() || tracker__has_read(session->tracker, pid);
 }
 
-static bool is_wanted(void *ctx, uint32_t pid)
+static bool is_selected(void *ctx, uint32_t pid)
 {
 	const struct session *session = ctx;
 
@@ -54,7 +54,7 @@ static int look(struct session *session, struct err *err)
 
 int session__begin_ahead(struct session *session, struct err *err)
 {
-	struct read_ahead_opts opts = { .is_wanted = is_wanted,
+	struct read_ahead_opts opts = { .is_selected = is_selected,
 					.is_read = is_read,
 					.ctx = session };
 	int ret;

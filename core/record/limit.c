@@ -159,14 +159,14 @@ int session__write_limit(struct session *session, struct err *err)
 	snprintf(hz, sizeof(hz), "%u", limit.lowest_hz);
 	const struct {
 		const char *key, *value;
-		bool wanted;
+		bool requested;
 	} rows[] = { { "max_overhead_percent", percent, true },
 		     { "probes_detached_after_s", exceeded_s, limit.exceeded },
 		     { "probes_detached_why", limit.exceeded, limit.exceeded },
 		     { "lowest_frequency_hz", hz, limit.lowest_hz } };
 
 	for (size_t i = 0; !ret && i < ARRAY_SIZE(rows); i++)
-		if (rows[i].wanted)
+		if (rows[i].requested)
 			ret = recording__meta(session->output.recording, rows[i].key, rows[i].value,
 					      err);
 	if (!ret && limit.exceeded)

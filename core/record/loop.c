@@ -43,8 +43,8 @@ static int fill_polled(struct session *session)
 	struct process *process;
 	size_t n = POLLED_FIRST;
 
-	for (process = tracker__first_wanted(session->tracker); process;
-	     process = process->next_wanted) {
+	for (process = tracker__first_requested(session->tracker); process;
+	     process = process->next_requested) {
 		if (process->state != PROCESS_ENDING)
 			continue;
 		if (array__reserve(&session->loop.polled, &session->loop.cap_polled, n + 1,
@@ -74,8 +74,8 @@ static int follow_ended(struct session *session, struct err *err)
 	struct process *process;
 	int ret = 0;
 
-	for (process = tracker__first_wanted(session->tracker); !ret && process;
-	     process = process->next_wanted) {
+	for (process = tracker__first_requested(session->tracker); !ret && process;
+	     process = process->next_requested) {
 		if (process->state != PROCESS_ENDING || !process__has_ended(process))
 			continue;
 		session__reap_command(session, process->pid);
@@ -225,7 +225,7 @@ static bool is_over(struct session *session, uint64_t now)
 	else if (session->opts.duration_s > 0 &&
 		 now - session->start_ns >= session->opts.duration_s * 1e9)
 		session->loop.end = SESSION_DURATION;
-	else if (!session->targets.scope && !tracker__count_wanted(session->tracker))
+	else if (!session->targets.scope && !tracker__count_requested(session->tracker))
 		session->loop.end = SESSION_TARGETS_ENDED;
 	else
 		return false;
@@ -282,7 +282,7 @@ static bool expects_runtimes(const struct session *session)
 	if (session->targets.scope)
 		return true;
 	for (process = tracker__first(session->tracker); process; process = process->hh.next)
-		if (!process->wanted ||
+		if (!process->requested ||
 		    (session->opts.command && process->space && !process__attached(process)))
 			return true;
 	return false;

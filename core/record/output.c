@@ -106,7 +106,7 @@ int session__name_last(struct session *session, struct err *err)
 	int ret = capture__name_frames(session->capture, true, err);
 
 	/* A live profile ends at the user's command, and does not wait for better names. */
-	if (ret || session->opts.live || session->output.dir || !debuginfod__is_wanted() ||
+	if (ret || session->opts.live || session->output.dir || !debuginfod__is_enabled() ||
 	    stopper__hurries(session->stopper))
 		return ret;
 	ret = session__commit(session, err); /* the recording is valid even if the rest fails */

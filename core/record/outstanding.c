@@ -65,10 +65,10 @@ static uint64_t end_of(const struct session *session, const struct live_alloc *l
 
 	while (from < to) {
 		size_t middle = from + (to - from) / 2;
-		const struct session_end_of wanted = { live_alloc->key.tgid,
+		const struct session_end_of sought = { live_alloc->key.tgid,
 						       live_alloc->rec.time_ns };
 
-		if (compare_ends(&session->outstanding.ends[middle], &wanted) < 0)
+		if (compare_ends(&session->outstanding.ends[middle], &sought) < 0)
 			from = middle + 1;
 		else
 			to = middle;

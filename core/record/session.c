@@ -15,7 +15,7 @@
 #define SHADOWS	     1024
 #define SHADOWS_AUTO 64
 
-static uint32_t shadows_wanted(enum runtime_source source)
+static uint32_t required_shadows(enum runtime_source source)
 {
 	return source == RUNTIME_SOURCE_WALK || source == RUNTIME_SOURCE_MAP ? 0
 	       : source == RUNTIME_SOURCE_AUTO				     ? SHADOWS_AUTO
@@ -107,7 +107,7 @@ static int load_kernel_half(struct session *session, struct err *err)
 					 .scope = scope ? scope__flags(scope) : 0,
 					 .scope_not = getpid(),
 					 .scope_uid = scope ? scope__uid(scope) : 0,
-					 .shadows = shadows_wanted(opts->source),
+					 .shadows = required_shadows(opts->source),
 					 .ring_bytes = ring_bytes(opts),
 					 .whole = opts->filter != NULL,
 					 .calls = opts->source == RUNTIME_SOURCE_CALLS };
@@ -136,7 +136,7 @@ static int open_runtimes(struct session *session, struct err *err)
 {
 	const struct session_opts *opts = &session->opts;
 	struct bpf_object *probes =
-		shadows_wanted(opts->source) ? kernel_half__object(session->half) : NULL;
+		required_shadows(opts->source) ? kernel_half__object(session->half) : NULL;
 	int ret = 0;
 
 	for (int i = 0; !ret && opts->runtimes[i]; i++)
@@ -190,7 +190,7 @@ static void close_code(struct session *session)
 
 static int open_limit(struct session *session, struct err *err)
 {
-	return session__begin_limit(session, shadows_wanted(session->opts.source) > 0, err);
+	return session__begin_limit(session, required_shadows(session->opts.source) > 0, err);
 }
 
 static int open_tracker(struct session *session, struct err *err)
@@ -200,7 +200,7 @@ static int open_tracker(struct session *session, struct err *err)
 					.sessions = session->runtime_sessions,
 					.enabled = opts->enabled,
 					.source = opts->source,
-					.probes = shadows_wanted(opts->source) > 0,
+					.probes = required_shadows(opts->source) > 0,
 					.alone = opts->no_children,
 					.force = opts->force,
 					.scope = session->targets.scope,

@@ -424,8 +424,8 @@ int load__file(const char *path, const struct profile_filter *filter,
 static int load(const char *path, const struct profile_filter *filter, struct recorded *ret,
 		struct err *err)
 {
-	return load_range__is_wanted(path, filter) ? load_range__of(path, filter, ret, err)
-						   : load__file(path, filter, NULL, NULL, ret, err);
+	return load_range__is_set(path, filter) ? load_range__of(path, filter, ret, err)
+						: load__file(path, filter, NULL, NULL, ret, err);
 }
 
 int load__profile(const char *path, const struct profile_filter *filter, struct profile **ret,

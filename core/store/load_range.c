@@ -41,7 +41,7 @@ static bool is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-bool load_range__is_wanted(const char *path, const struct profile_filter *filter)
+bool load_range__is_set(const char *path, const struct profile_filter *filter)
 {
 	return filter->from.kind || filter->to.kind || is_directory(path);
 }

@@ -14,7 +14,7 @@ int load__file(const char *path, const struct profile_filter *filter,
 	       struct recorded *ret, struct err *err);
 
 /* Returns true if @path is a directory, or if the filter selects a part of the time. */
-bool load_range__is_wanted(const char *path, const struct profile_filter *filter);
+bool load_range__is_set(const char *path, const struct profile_filter *filter);
 
 /* Reads the filter's range of time from the file, or from the recordings in the directory. Returns
  * -ENOENT if there is nothing in the range. The caller must call recorded__done() also on failure.

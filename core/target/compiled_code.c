@@ -27,7 +27,7 @@ bool compiled_code__has_names_of(const struct process *process, int i)
 	       (!runtime->files || is_attached(process, i));
 }
 
-static bool is_wanted(const struct process *process)
+static bool is_selected(const struct process *process)
 {
 	for (int i = 0; process->runtimes->list[i]; i++)
 		if (compiled_code__has_names_of(process, i))
@@ -114,7 +114,7 @@ static int begin(struct process *process)
 	if (!process->code)
 		return -ENOMEM;
 	process__read_info(process);
-	return is_wanted(process) ? make_maps(process) : 0;
+	return is_selected(process) ? make_maps(process) : 0;
 }
 
 static int look(struct process *process, enum code_look how)
@@ -137,7 +137,7 @@ int compiled_code__read(struct process *process, enum code_look how)
 	int ret = begin(process);
 
 	/* A runtime that uses maps may have been detected after the first samples. */
-	if (!ret && !process->code->maps && is_wanted(process))
+	if (!ret && !process->code->maps && is_selected(process))
 		ret = make_maps(process);
 	return ret ? ret : look(process, how);
 }

@@ -60,8 +60,8 @@ struct process {
 	const struct runtime_set *runtimes; /* borrowed */
 	struct procfs_info info;
 	bool is_info_derived; /* derived: UID and inner PID may differ */
-	bool wanted;	      /* named by the user; the recording ends with the last of these */
-	struct process *next_wanted;
+	bool requested;	      /* named by the user; the recording ends with the last of these */
+	struct process *next_requested;
 	int pidfd;		  /* readable when an ENDING process is gone; -1: it is gone */
 	bool hidden;		  /* hidden from the user */
 	bool unread;		  /* counted by tracker__unread */

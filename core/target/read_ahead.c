@@ -101,7 +101,7 @@ static int add(struct read_ahead *ahead, uint32_t pid, struct u64map *ticks)
 	found = (struct candidate) { pid, info.state == 'R', usage_of(ahead, &info) };
 	ret = u64map__put(ticks, pid, (uint32_t)info.cpu_ticks + 1);
 	if (ret || is_idle(ahead, &found) || ahead->opts.is_read(ahead->opts.ctx, pid) ||
-	    !ahead->opts.is_wanted(ahead->opts.ctx, pid))
+	    !ahead->opts.is_selected(ahead->opts.ctx, pid))
 		return ret;
 	if (array__reserve(&ahead->list, &ahead->cap, ahead->n + 1, sizeof(*ahead->list)))
 		return -ENOMEM;

@@ -20,7 +20,7 @@ struct read_ahead_opts {
 	 * used CPU recently. */
 	bool all;
 	/* Returns true for a process that is to be profiled. Called once per scan. */
-	bool (*is_wanted)(void *ctx, uint32_t pid);
+	bool (*is_selected)(void *ctx, uint32_t pid);
 	/* Returns true for a process that needs no reading. */
 	bool (*is_read)(void *ctx, uint32_t pid);
 	void *ctx;

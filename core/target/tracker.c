@@ -214,9 +214,9 @@ struct process *tracker__find(const struct tracker *tracker, uint32_t pid)
 	return process;
 }
 
-struct process *tracker__first_wanted(const struct tracker *tracker)
+struct process *tracker__first_requested(const struct tracker *tracker)
 {
-	return tracker->wanted;
+	return tracker->requested;
 }
 
 struct process *tracker__first(const struct tracker *tracker)
@@ -272,12 +272,12 @@ size_t tracker__count_living(const struct tracker *tracker)
 	return n;
 }
 
-unsigned tracker__count_wanted(const struct tracker *tracker)
+unsigned tracker__count_requested(const struct tracker *tracker)
 {
 	const struct process *process;
 	unsigned n = 0;
 
-	for (process = tracker->wanted; process; process = process->next_wanted)
+	for (process = tracker->requested; process; process = process->next_requested)
 		n += !process__is_gone(process);
 	return n;
 }
@@ -315,8 +315,8 @@ int tracker__publish_over(struct tracker *tracker, const struct process *process
 				.program = process->program,
 				.mm = before->program == process->program ? before->mm : 0 };
 
-	if (process->wanted)
-		rec.flags |= PROC_WANTED;
+	if (process->requested)
+		rec.flags |= PROC_REQUESTED;
 	if (process->probed | process->pre_attached || tracker->opts.urgent)
 		rec.flags |= PROC_URGENT;
 	if (process->space) {
@@ -334,12 +334,12 @@ void tracker__count_unread(struct tracker *tracker, struct process *process)
 
 void tracker__forget(struct tracker *tracker, struct process *process)
 {
-	struct process **at = &tracker->wanted;
+	struct process **at = &tracker->requested;
 
 	while (*at && *at != process)
-		at = &(*at)->next_wanted;
+		at = &(*at)->next_requested;
 	if (*at)
-		*at = process->next_wanted;
+		*at = process->next_requested;
 	if (process__is_gone(process))
 		DL_DELETE2(tracker->gone, process, prev_gone, next_gone);
 	tracker__unprobe(tracker, process);
@@ -406,10 +406,10 @@ int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct pr
 		rc = tracker__new_process(tracker, info.pid, &info, &process);
 	if (rc)
 		return err__set(err, rc, "out of memory");
-	if (!process->wanted) {
-		process->wanted = true;
-		process->next_wanted = tracker->wanted;
-		tracker->wanted = process;
+	if (!process->requested) {
+		process->requested = true;
+		process->next_requested = tracker->requested;
+		tracker->requested = process;
 	}
 	if (starting)
 		process__enter(process, PROCESS_STARTING);

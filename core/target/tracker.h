@@ -72,8 +72,9 @@ size_t tracker__count_unmet(const struct tracker *tracker);
 int tracker__add_descendants(struct tracker *tracker, unsigned *ret_n);
 
 struct process *tracker__find(const struct tracker *tracker, uint32_t pid); /* or NULL */
-struct process *tracker__first(const struct tracker *tracker);	      /* next: process->hh.next */
-struct process *tracker__first_wanted(const struct tracker *tracker); /* next: ->next_wanted */
+struct process *tracker__first(const struct tracker *tracker); /* next: process->hh.next */
+struct process *
+tracker__first_requested(const struct tracker *tracker); /* next: ->next_requested */
 
 /* Process events from the kernel half. Errors that concern one process only are not returned.
  * Return 0, -ENOMEM, or an error of bpf(). */
@@ -195,6 +196,6 @@ struct tracker_forbidden {
 
 const struct tracker_forbidden *tracker__forbidden(const struct tracker *tracker);
 
-unsigned tracker__count_wanted(const struct tracker *tracker); /* those that are still alive */
+unsigned tracker__count_requested(const struct tracker *tracker); /* those that are still alive */
 
 #endif

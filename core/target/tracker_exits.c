@@ -47,7 +47,7 @@ void tracker__on_exit(struct tracker *tracker, struct process *process)
 {
 	if (process->state >= PROCESS_ENDING)
 		return;
-	if (!process->wanted) {
+	if (!process->requested) {
 		tracker__on_gone(tracker, process);
 		return;
 	}

@@ -79,14 +79,14 @@ void tracker__probe(struct tracker *tracker, struct process *process, int i,
 void tracker__probe_child(struct tracker *tracker, struct process *child,
 			  const struct process *parent)
 {
-	uint32_t wanted = parent->probed;
+	uint32_t requested = parent->probed;
 	const struct mapped *mapped;
 	int i;
 
-	if (!wanted || !tracker__lives(tracker, child))
+	if (!requested || !tracker__lives(tracker, child))
 		return; /* it lived for less time than the attachment takes */
 	for (i = 0; tracker->opts.runtimes[i]; i++) {
-		mapped = wanted & 1U << i ? tracker__find_runtime(child, i) : NULL;
+		mapped = requested & 1U << i ? tracker__find_runtime(child, i) : NULL;
 		if (mapped)
 			tracker__probe(tracker, child, i, mapped,
 				       mapped->image->runtimes[i].verdict.reason);
@@ -109,7 +109,7 @@ static void report_dead(struct tracker *tracker, struct process *process,
 			const struct probe_hits *hits)
 {
 	bool silent = !(hits->entries + hits->returns);
-	bool wanted = tracker->opts.source != RUNTIME_SOURCE_AUTO;
+	bool requested = tracker->opts.source != RUNTIME_SOURCE_AUTO;
 	char reason[RUNTIME_REASON_BYTES];
 	int i;
 
@@ -127,7 +127,7 @@ static void report_dead(struct tracker *tracker, struct process *process,
 	for (i = 0; tracker->opts.runtimes[i]; i++)
 		if (process->probed & 1U << i)
 			tracker__report_source(tracker, process, i, tracker__version(process, i),
-					       wanted && silent ? "silent" : "none", reason);
+					       requested && silent ? "silent" : "none", reason);
 }
 
 static bool has_run(const struct process *process)

@@ -121,9 +121,10 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 	const struct runtime *runtime = tracker->opts.runtimes[i];
 	const struct image_runtime *found = &mapped->image->runtimes[i];
 	struct runtime_target target = process__runtime_target(process, i, mapped);
-	enum runtime_source wanted = tracker->opts.source;
-	bool map = wanted == RUNTIME_SOURCE_MAP || ((!runtime->walker || found->verdict.map_only) &&
-						    wanted != RUNTIME_SOURCE_CALLS);
+	enum runtime_source requested = tracker->opts.source;
+	bool map =
+		requested == RUNTIME_SOURCE_MAP || ((!runtime->walker || found->verdict.map_only) &&
+						    requested != RUNTIME_SOURCE_CALLS);
 	const char *reason = found->verdict.reason;
 	struct err err = {};
 	int ret = -ENOTSUP;
@@ -157,7 +158,7 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 		tracker__probe(tracker, process, i, mapped, ret ? reason : "");
 		return;
 	}
-	if (!ret && !map && tracker->given_up && wanted == RUNTIME_SOURCE_PROBES)
+	if (!ret && !map && tracker->given_up && requested == RUNTIME_SOURCE_PROBES)
 		reason = tracker->why;
 	if (process->space->attached & 1U << i && !map) {
 		process->space->walkers |= 1U << runtime->walker->slot;

@@ -30,9 +30,9 @@ struct tracker {
 	struct process *gone; /* ended processes, by next_gone: the first to end is the first */
 	uint64_t unread;      /* as tracker__unread() returns */
 	struct tracker_forbidden forbidden;
-	struct process *wanted; /* processes that the user named, by next_wanted */
-	bool any_pending;	/* a runtime may be pending */
-	uint32_t traps;		/* as tracker__traps() returns */
+	struct process *requested; /* processes that the user named, by next_requested */
+	bool any_pending;	   /* a runtime may be pending */
+	uint32_t traps;		   /* as tracker__traps() returns */
 	bool given_up; /* set by tracker__give_up_probes(): no probes are attached any longer */
 	char why[RUNTIME_REASON_BYTES]; /* ... and its reason */
 };

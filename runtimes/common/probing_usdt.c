@@ -13,8 +13,8 @@ int probing_usdt__probe(const struct probing_usdt *usdt, const struct usdt_site 
 }
 
 int probing_usdt__add(const struct probing_usdt *usdt, const struct probing *probing,
-		      const struct elf_file *file, const struct usdt_sites *found, uint32_t wanted,
-		      void *ctx, struct probing_sites *sites, struct err *err)
+		      const struct elf_file *file, const struct usdt_sites *found,
+		      uint32_t selected, void *ctx, struct probing_sites *sites, struct err *err)
 {
 	struct probing_site *site;
 	uint32_t seen = 0;
@@ -26,7 +26,7 @@ int probing_usdt__add(const struct probing_usdt *usdt, const struct probing *pro
 		if (probe < 0)
 			continue;
 		seen |= 1U << probe;
-		if (!(wanted & 1U << probe))
+		if (!(selected & 1U << probe))
 			continue;
 		rc = probing_sites__add_usdt(sites, file, &found->list[i], usdt->probes[probe].role,
 					     usdt->n_args, &site, err);

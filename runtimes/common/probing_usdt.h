@@ -24,12 +24,12 @@ struct probing_usdt {
 /* The probe's number; -1: another one. */
 int probing_usdt__probe(const struct probing_usdt *usdt, const struct usdt_site *site);
 
-/* Appends the found sites of the probes that @wanted selects (a bit for each number). Returns
+/* Appends the found sites of the probes that @selected selects (a bit for each number). Returns
  * -ENOENT if the file lacks any of the probes, selected or not, or an error of
  * probing_sites__add_usdt or `settle`. */
 int probing_usdt__add(const struct probing_usdt *usdt, const struct probing *probing,
-		      const struct elf_file *file, const struct usdt_sites *found, uint32_t wanted,
-		      void *ctx, struct probing_sites *sites, struct err *err);
+		      const struct elf_file *file, const struct usdt_sites *found,
+		      uint32_t selected, void *ctx, struct probing_sites *sites, struct err *err);
 
 /* The result for the last file that was searched. Processes fork and execute the same file again.
  */

@@ -47,7 +47,7 @@ static int read_array(const struct jvm_objects *objects, uint64_t at, const char
 	return rc;
 }
 
-struct wanted {
+struct requested {
 	const char *name; /* NULL: any */
 	const char *signature;
 	enum { INSTANCE, STATIC, INJECTED } kind;
@@ -72,11 +72,11 @@ static int read_text(const struct jvm_objects *objects, uint64_t pool, bool inje
 }
 
 static int text_is(const struct jvm_objects *objects, uint64_t pool, bool injected, uint32_t index,
-		   const char *wanted)
+		   const char *requested)
 {
 	char *text = NULL;
 	int rc = read_text(objects, pool, injected, index, &text);
-	bool same = !rc && strcmp(text, wanted) == 0;
+	bool same = !rc && strcmp(text, requested) == 0;
 
 	free(text);
 	return rc ? rc : same;
@@ -84,25 +84,25 @@ static int text_is(const struct jvm_objects *objects, uint64_t pool, bool inject
 
 /* Returns 1 if @field is the requested one, 0 if not, or an error. */
 static int matches(const struct jvm_objects *objects, uint64_t pool, const struct field *field,
-		   const struct wanted *wanted)
+		   const struct requested *requested)
 {
-	bool injected = wanted->kind == INJECTED;
+	bool injected = requested->kind == INJECTED;
 	int rc = 1;
 
-	if (!injected && !!(field->access & IS_STATIC) != (wanted->kind == STATIC))
+	if (!injected && !!(field->access & IS_STATIC) != (requested->kind == STATIC))
 		return 0;
-	if (wanted->name)
-		rc = text_is(objects, pool, injected, field->name, wanted->name);
+	if (requested->name)
+		rc = text_is(objects, pool, injected, field->name, requested->name);
 	if (rc == -EBADMSG)
 		rc = 0;
-	return rc > 0 && wanted->signature
-		       ? text_is(objects, pool, injected, field->signature, wanted->signature)
+	return rc > 0 && requested->signature
+		       ? text_is(objects, pool, injected, field->signature, requested->signature)
 		       : rc;
 }
 
 /* Finds the field until JDK 20: six u2 for each field (oops/fieldInfo.hpp). */
 static int find_in_table(const struct jvm_objects *objects, uint64_t class, uint64_t pool,
-			 const struct wanted *wanted, uint32_t *ret_offset)
+			 const struct requested *requested, uint32_t *ret_offset)
 {
 	const struct jvm_vm *vm = objects->vm;
 	enum { ACCESS, NAME, SIGNATURE, INITIAL, LOW, HIGH, SLOTS };
@@ -116,7 +116,7 @@ static int find_in_table(const struct jvm_objects *objects, uint64_t class, uint
 
 	if (!rc)
 		rc = jvm_vm__field(vm, "InstanceKlass", "_java_fields_count", &java_fields);
-	if (rc || wanted->kind == INJECTED)
+	if (rc || requested->kind == INJECTED)
 		return -ENOTSUP;
 	rc = jvm_vm__read(vm, class + java_fields, &n_java, sizeof(n_java));
 	if (!rc)
@@ -131,7 +131,7 @@ static int find_in_table(const struct jvm_objects *objects, uint64_t class, uint
 				       .access = slot[ACCESS] };
 
 		*ret_offset = ((uint32_t)slot[HIGH] << 16 | slot[LOW]) >> TAG_BITS;
-		rc = matches(objects, pool, &field, wanted);
+		rc = matches(objects, pool, &field, requested);
 	}
 	free(bytes);
 	return rc < 0 ? rc : rc ? 0 : -ENOENT;
@@ -179,7 +179,7 @@ static bool stream__is_over(struct jvm_stream *stream)
  * adds come last. A stream of another format does not end after the number of fields at its
  * start. */
 static int find_in_stream(const struct jvm_objects *objects, uint64_t class, uint64_t pool,
-			  const struct wanted *wanted, uint32_t *ret_offset)
+			  const struct requested *requested, uint32_t *ret_offset)
 {
 	uint32_t n, n_injected, size, with_number = flags_with_number(objects->vm);
 	struct jvm_stream stream = { .is_without_zero = true };
@@ -201,9 +201,9 @@ static int find_in_stream(const struct jvm_objects *objects, uint64_t class, uin
 	for (uint64_t i = 0; !rc && i < (uint64_t)n + n_injected && !stream.failed; i++) {
 		struct field field = next_field(&stream, with_number);
 
-		if (found || stream.failed || (i >= n) != (wanted->kind == INJECTED))
+		if (found || stream.failed || (i >= n) != (requested->kind == INJECTED))
 			continue;
-		rc = matches(objects, pool, &field, wanted);
+		rc = matches(objects, pool, &field, requested);
 		found = rc > 0;
 		if (found)
 			*ret_offset = field.offset;
@@ -215,8 +215,8 @@ static int find_in_stream(const struct jvm_objects *objects, uint64_t class, uin
 	return rc ? rc : found ? 0 : -ENOENT;
 }
 
-static int find(const struct jvm_objects *objects, uint64_t class, const struct wanted *wanted,
-		uint32_t *ret_offset)
+static int find(const struct jvm_objects *objects, uint64_t class,
+		const struct requested *requested, uint32_t *ret_offset)
 {
 	uint64_t constants, stream, pool;
 	int rc = jvm_vm__field(objects->vm, "InstanceKlass", "_constants", &constants);
@@ -227,14 +227,14 @@ static int find(const struct jvm_objects *objects, uint64_t class, const struct 
 	if (rc)
 		return rc;
 	return jvm_vm__field(objects->vm, "InstanceKlass", "_fieldinfo_stream", &stream)
-		       ? find_in_table(objects, class, pool, wanted, ret_offset)
-		       : find_in_stream(objects, class, pool, wanted, ret_offset);
+		       ? find_in_table(objects, class, pool, requested, ret_offset)
+		       : find_in_stream(objects, class, pool, requested, ret_offset);
 }
 
 int jvm_objects__field(const struct jvm_objects *objects, uint64_t class, const char *name,
 		       const char *signature, uint32_t *ret_offset)
 {
-	return find(objects, class, &(struct wanted) { name, signature, INSTANCE }, ret_offset);
+	return find(objects, class, &(struct requested) { name, signature, INSTANCE }, ret_offset);
 }
 
 int jvm_objects__static(const struct jvm_objects *objects, uint64_t class, const char *name,
@@ -242,7 +242,7 @@ int jvm_objects__static(const struct jvm_objects *objects, uint64_t class, const
 {
 	uint32_t offset;
 	uint64_t mirror;
-	int rc = find(objects, class, &(struct wanted) { name, signature, STATIC }, &offset);
+	int rc = find(objects, class, &(struct requested) { name, signature, STATIC }, &offset);
 
 	if (!rc)
 		rc = jvm_objects__mirror(objects, class, &mirror);
@@ -254,5 +254,5 @@ int jvm_objects__static(const struct jvm_objects *objects, uint64_t class, const
 int jvm_objects__injected(const struct jvm_objects *objects, uint64_t class, const char *name,
 			  uint32_t *ret_offset)
 {
-	return find(objects, class, &(struct wanted) { name, NULL, INJECTED }, ret_offset);
+	return find(objects, class, &(struct requested) { name, NULL, INJECTED }, ret_offset);
 }

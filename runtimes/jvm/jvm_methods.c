@@ -59,7 +59,7 @@ struct jvm_methods {
 
 /* --- layout --- */
 
-struct wanted {
+struct requested {
 	const char *type, *field;
 	uint64_t *to;
 };
@@ -78,7 +78,7 @@ static int find_flags(const struct jvm_vm *vm, struct layout *layout)
 
 static int find_layout(const struct jvm_vm *vm, struct layout *layout)
 {
-	const struct wanted fields[] = {
+	const struct requested fields[] = {
 		{ "Method", "_constMethod", &layout->const_method },
 		{ "ConstMethod", "_constants", &layout->constants },
 		{ "ConstMethod", "_constMethod_size", &layout->const_method_words },

@@ -51,11 +51,11 @@ static int constant(const struct elf_file *file, const char *const *names, uint3
 #define NAMES(...) ((const char *const[]) { __VA_ARGS__, NULL })
 
 /* The member that a constant's value is stored in. */
-struct wanted {
+struct required {
 	size_t at; /* offset of the u16 in struct node_layout */
 	const char *const *names;
 };
-#define WANTED(field, ...)                                                 \
+#define REQUIRED_FIELD(field, ...)                                         \
 	{                                                                  \
 		offsetof(struct node_layout, field), (const char *const[]) \
 		{                                                          \
@@ -64,50 +64,50 @@ struct wanted {
 	}
 
 /* Without any of these there is nothing to go by. */
-static const struct wanted needed[] = {
-	WANTED(rec.map_type, "class_Map__instance_type__uint16_t"),
-	WANTED(rec.function_shared, "class_JSFunction__shared__SharedFunctionInfo"),
-	WANTED(rec.sfi_name, "class_SharedFunctionInfo__name_or_scope_info__Object",
-	       "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
-	       "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_"),
-	WANTED(rec.sfi_script, "class_SharedFunctionInfo__script_or_debug_info__HeapObject",
-	       "class_SharedFunctionInfo__script__Tagged_HeapObject_"),
-	WANTED(rec.stream_header, "class_InstructionStream__instruction_start__uintptr_t",
-	       "class_Code__instruction_start__uintptr_t"),
-	WANTED(rec.kind_mask, "CodeKindFieldMask"),
-	WANTED(rec.kind_baseline, "CodeKindBaseline"),
-	WANTED(rec.type_map, "type_Map__MAP_TYPE"),
-	WANTED(rec.type_sfi, "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE"),
-	WANTED(rec.type_stream, "type_InstructionStream__INSTRUCTION_STREAM_TYPE",
-	       "type_Code__CODE_TYPE"),
-	WANTED(rec.type_bytecodes, "type_BytecodeArray__BYTECODE_ARRAY_TYPE"),
-	WANTED(rec.text.first_nonstring, "FirstNonstringType"),
-	WANTED(rec.text.representation_mask, "StringRepresentationMask"),
-	WANTED(rec.text.one_byte, "OneByteStringTag"),
-	WANTED(rec.text.cons, "ConsStringTag"),
-	WANTED(external, "ExternalStringTag"),
-	WANTED(sliced, "SlicedStringTag"),
-	WANTED(rec.text.thin, "ThinStringTag"),
-	WANTED(rec.text.string_length, "class_String__length__int32_t"),
-	WANTED(rec.text.string_chars, "class_SeqOneByteString__chars__char"),
-	WANTED(rec.text.cons_first, "class_ConsString__first__String"),
-	WANTED(rec.text.cons_second, "class_ConsString__second__String"),
-	WANTED(rec.text.thin_actual, "class_ThinString__actual__String"),
-	WANTED(sliced_parent, "class_SlicedString__parent__String"),
-	WANTED(sliced_offset, "class_SlicedString__offset__SMI"),
-	WANTED(external_resource, "class_ExternalString__resource__Object"),
-	WANTED(array_length, "class_FixedArrayBase__length__SMI"),
-	WANTED(array_data, "class_FixedArray__data__uintptr_t"),
-	WANTED(rec.text.type_scope_info, "type_ScopeInfo__SCOPE_INFO_TYPE"),
-	WANTED(rec.type_script, "type_Script__SCRIPT_TYPE"),
-	WANTED(type_fixed_array, "type_FixedArray__FIXED_ARRAY_TYPE"),
-	WANTED(type_code, "type_Code__CODE_TYPE"),
-	WANTED(rec.text.script_name, "class_Script__name__Object"),
-	WANTED(rec.script_source, "class_Script__source__Object"),
-	WANTED(script_line_ends, "class_Script__line_ends__Object"),
-	WANTED(rec.text.scope_n_locals, "scopeinfo_idx_ncontextlocals"),
-	WANTED(rec.text.scope_variable, "scopeinfo_idx_first_vars"),
-	WANTED(bytecode_data, "class_BytecodeArray__data__uintptr_t"),
+static const struct required needed[] = {
+	REQUIRED_FIELD(rec.map_type, "class_Map__instance_type__uint16_t"),
+	REQUIRED_FIELD(rec.function_shared, "class_JSFunction__shared__SharedFunctionInfo"),
+	REQUIRED_FIELD(rec.sfi_name, "class_SharedFunctionInfo__name_or_scope_info__Object",
+		       "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
+		       "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_"),
+	REQUIRED_FIELD(rec.sfi_script, "class_SharedFunctionInfo__script_or_debug_info__HeapObject",
+		       "class_SharedFunctionInfo__script__Tagged_HeapObject_"),
+	REQUIRED_FIELD(rec.stream_header, "class_InstructionStream__instruction_start__uintptr_t",
+		       "class_Code__instruction_start__uintptr_t"),
+	REQUIRED_FIELD(rec.kind_mask, "CodeKindFieldMask"),
+	REQUIRED_FIELD(rec.kind_baseline, "CodeKindBaseline"),
+	REQUIRED_FIELD(rec.type_map, "type_Map__MAP_TYPE"),
+	REQUIRED_FIELD(rec.type_sfi, "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE"),
+	REQUIRED_FIELD(rec.type_stream, "type_InstructionStream__INSTRUCTION_STREAM_TYPE",
+		       "type_Code__CODE_TYPE"),
+	REQUIRED_FIELD(rec.type_bytecodes, "type_BytecodeArray__BYTECODE_ARRAY_TYPE"),
+	REQUIRED_FIELD(rec.text.first_nonstring, "FirstNonstringType"),
+	REQUIRED_FIELD(rec.text.representation_mask, "StringRepresentationMask"),
+	REQUIRED_FIELD(rec.text.one_byte, "OneByteStringTag"),
+	REQUIRED_FIELD(rec.text.cons, "ConsStringTag"),
+	REQUIRED_FIELD(external, "ExternalStringTag"),
+	REQUIRED_FIELD(sliced, "SlicedStringTag"),
+	REQUIRED_FIELD(rec.text.thin, "ThinStringTag"),
+	REQUIRED_FIELD(rec.text.string_length, "class_String__length__int32_t"),
+	REQUIRED_FIELD(rec.text.string_chars, "class_SeqOneByteString__chars__char"),
+	REQUIRED_FIELD(rec.text.cons_first, "class_ConsString__first__String"),
+	REQUIRED_FIELD(rec.text.cons_second, "class_ConsString__second__String"),
+	REQUIRED_FIELD(rec.text.thin_actual, "class_ThinString__actual__String"),
+	REQUIRED_FIELD(sliced_parent, "class_SlicedString__parent__String"),
+	REQUIRED_FIELD(sliced_offset, "class_SlicedString__offset__SMI"),
+	REQUIRED_FIELD(external_resource, "class_ExternalString__resource__Object"),
+	REQUIRED_FIELD(array_length, "class_FixedArrayBase__length__SMI"),
+	REQUIRED_FIELD(array_data, "class_FixedArray__data__uintptr_t"),
+	REQUIRED_FIELD(rec.text.type_scope_info, "type_ScopeInfo__SCOPE_INFO_TYPE"),
+	REQUIRED_FIELD(rec.type_script, "type_Script__SCRIPT_TYPE"),
+	REQUIRED_FIELD(type_fixed_array, "type_FixedArray__FIXED_ARRAY_TYPE"),
+	REQUIRED_FIELD(type_code, "type_Code__CODE_TYPE"),
+	REQUIRED_FIELD(rec.text.script_name, "class_Script__name__Object"),
+	REQUIRED_FIELD(rec.script_source, "class_Script__source__Object"),
+	REQUIRED_FIELD(script_line_ends, "class_Script__line_ends__Object"),
+	REQUIRED_FIELD(rec.text.scope_n_locals, "scopeinfo_idx_ncontextlocals"),
+	REQUIRED_FIELD(rec.text.scope_variable, "scopeinfo_idx_first_vars"),
+	REQUIRED_FIELD(bytecode_data, "class_BytecodeArray__data__uintptr_t"),
 };
 
 static int read_needed(const struct elf_file *file, struct node_layout *ret, struct err *err)

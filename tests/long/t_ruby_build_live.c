@@ -198,8 +198,8 @@ static void test_data(const struct ruby *ruby)
 
 /* --- loops --- */
 
-#define HITS_WANTED 10
-#define STOPS_MAX   2000
+#define HITS_REQUIRED 10
+#define STOPS_MAX     2000
 
 static bool is_in_loops(const struct process *process, uint64_t ip)
 {
@@ -222,7 +222,7 @@ static void check_loops(const struct process *process, const char *label)
 		tap__skip("ptrace not permitted", "%s: loops", label);
 		return;
 	}
-	for (int i = 0; i < STOPS_MAX && hits < HITS_WANTED; i++) {
+	for (int i = 0; i < STOPS_MAX && hits < HITS_REQUIRED; i++) {
 		if (!live__stop(process->pid) ||
 		    ptrace(PTRACE_GETREGS, process->pid, NULL, &regs) != 0)
 			break;
@@ -230,7 +230,7 @@ static void check_loops(const struct process *process, const char *label)
 		ptrace(PTRACE_CONT, process->pid, NULL, NULL);
 		usleep(1000);
 	}
-	is_int(hits, HITS_WANTED, "%s: is found in its loops", label);
+	is_int(hits, HITS_REQUIRED, "%s: is found in its loops", label);
 }
 
 static void test_loops(const struct ruby *ruby)

@@ -35,10 +35,10 @@ struct extract {
 	char *path, *name;
 	struct elf_view view;
 	bool whole;
-	struct spans wanted; /* link-time addresses of required code ... */
-	struct spans code;   /* ... and of this code with its neighbours */
-	struct spans pieces; /* offsets in the file */
-	char **symbols;	     /* required by name */
+	struct spans required; /* link-time addresses of required code ... */
+	struct spans code;     /* ... and of this code with its neighbours */
+	struct spans pieces;   /* offsets in the file */
+	char **symbols;	       /* required by name */
 	size_t n_symbols, cap_symbols;
 	struct fdes fdes;
 };
@@ -48,10 +48,10 @@ static int widen(struct extract *extract)
 {
 	int ret = 0;
 
-	spans__join(&extract->wanted);
-	for (size_t i = 0; !ret && i < extract->wanted.n; i++)
-		ret = spans__add(&extract->code, extract->wanted.list[i].start,
-				 extract->wanted.list[i].end);
+	spans__join(&extract->required);
+	for (size_t i = 0; !ret && i < extract->required.n; i++)
+		ret = spans__add(&extract->code, extract->required.list[i].start,
+				 extract->required.list[i].end);
 	for (size_t i = 0; !ret && i < extract->fdes.n; i++) {
 		const struct fde *fde = &extract->fdes.list[i];
 		size_t from = i > NEIGHBOURS ? i - NEIGHBOURS : 0;
@@ -59,7 +59,7 @@ static int widen(struct extract *extract)
 		/* A small gap before the next function counts as a part of this one. */
 		uint64_t next = extract->fdes.list[min_of(i + 1, extract->fdes.n - 1)].start;
 
-		if (!spans__meet(&extract->wanted, fde->start, max_of(fde->end, next)))
+		if (!spans__meet(&extract->required, fde->start, max_of(fde->end, next)))
 			continue;
 		for (size_t k = from; !ret && k <= to; k++)
 			ret = spans__add(&extract->code, extract->fdes.list[k].start,
@@ -113,7 +113,7 @@ void extract__free(struct extract *extract)
 	for (size_t i = 0; i < extract->n_symbols; i++)
 		free(extract->symbols[i]);
 	free(extract->symbols);
-	spans__done(&extract->wanted);
+	spans__done(&extract->required);
 	spans__done(&extract->code);
 	spans__done(&extract->pieces);
 	free(extract->name);
@@ -133,7 +133,7 @@ const char *extract__name(const struct extract *extract)
 
 int extract__want_code(struct extract *extract, uint64_t start, uint64_t end)
 {
-	return spans__add(&extract->wanted, start, end);
+	return spans__add(&extract->required, start, end);
 }
 
 int extract__want_symbol(struct extract *extract, const char *name)
@@ -161,7 +161,7 @@ int extract__want_bytes(struct extract *extract, uint64_t vaddr, uint64_t size)
 		return 0;
 	ret = spans__add(&extract->pieces, offset, offset + size);
 	if (!ret && elf_view__is_code(&extract->view, vaddr))
-		ret = spans__add(&extract->wanted, vaddr, vaddr + size);
+		ret = spans__add(&extract->required, vaddr, vaddr + size);
 	return ret;
 }
 
@@ -315,7 +315,7 @@ static int take_earlier(struct extract *extract, const char *path)
 
 	while (!ret && pack.n && pack__next(&pack, &next, &entry) > 0) {
 		if (entry.tag == PACK_REFERENCED && !strcmp(entry.name, WANTED))
-			ret = spans__add(&extract->wanted, entry.a, entry.b);
+			ret = spans__add(&extract->required, entry.a, entry.b);
 		else if (entry.tag == PACK_PIECE && (!frames || entry.a != frames->sh_offset))
 			ret = spans__add(&extract->pieces, entry.a, entry.a + entry.size);
 	}
@@ -346,7 +346,7 @@ static int add_pieces(struct extract *extract, struct pack *pack)
 				extract->view.bytes + span->start, span->end - span->start);
 	}
 	if (!ret)
-		ret = add_referenced(&extract->wanted, WANTED, pack);
+		ret = add_referenced(&extract->required, WANTED, pack);
 	return ret ? ret : add_referenced(&extract->code, "", pack);
 }
 
@@ -361,7 +361,7 @@ static int keep_parts(struct extract *extract, struct pack *pack)
 	if (!ret)
 		ret = keep_symbols(extract, ".dynsym");
 	if (!ret)
-		ret = stubs__keep(&extract->view, &extract->wanted, &extract->pieces);
+		ret = stubs__keep(&extract->view, &extract->required, &extract->pieces);
 	if (!ret)
 		ret = keep_needed(extract);
 	if (!ret)

@@ -446,10 +446,10 @@ static void test_names_at_the_end(void)
 	exit_of(pid);
 	is_str(seen.name, "at the end", "named by what its map says at its end");
 	is_int(parent->state, PROCESS_ENDING, "watched until it is gone");
-	is_int(tracker__count_wanted(tracker), 1, "until then the recording goes on");
+	is_int(tracker__count_requested(tracker), 1, "until then the recording goes on");
 	if (routing__gone(&routing, parent, NULL))
 		exit(1);
-	is_int(tracker__count_wanted(tracker), 0, "gone");
+	is_int(tracker__count_requested(tracker), 0, "gone");
 	is_int(tracker__count(tracker), 1, "its last samples may come");
 	consume_all();
 	is_int(tracker__count(tracker), 0, "nobody is left in the tracker");

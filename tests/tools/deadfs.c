@@ -82,16 +82,17 @@ static void read_file(const struct fuse_in_header *request)
 
 static void serve(const struct fuse_in_header *request)
 {
-	const struct fuse_init_in *wanted = (const void *)(request + 1);
+	const struct fuse_init_in *requested = (const void *)(request + 1);
 
 	switch (request->opcode) {
 	case FUSE_INIT:
 		answer(request, 0,
 		       &(struct fuse_init_out) { .major = FUSE_KERNEL_VERSION,
-						 .minor = wanted->minor < FUSE_KERNEL_MINOR_VERSION
-								  ? wanted->minor
+						 .minor = requested->minor <
+									  FUSE_KERNEL_MINOR_VERSION
+								  ? requested->minor
 								  : FUSE_KERNEL_MINOR_VERSION,
-						 .max_readahead = wanted->max_readahead,
+						 .max_readahead = requested->max_readahead,
 						 .max_write = 4096 },
 		       sizeof(struct fuse_init_out));
 		break;

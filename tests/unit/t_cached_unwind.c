@@ -242,9 +242,9 @@ int main(void)
 		n_partly += scratch->cached.n_cached > 0 && scratch->cached.end > 0;
 		n_differ += scratch->cached.first > 0;
 		if (scratch->cached.n_cached) {
-			struct frames_hash hash = hash_of(true), wanted = hash_of(false);
+			struct frames_hash hash = hash_of(true), expected = hash_of(false);
 
-			n_bad += memcmp(&hash, &wanted, sizeof(hash)) != 0;
+			n_bad += memcmp(&hash, &expected, sizeof(hash)) != 0;
 		}
 	}
 	is_int(n_bad, 0, "%d samples: with kept frames each is the same", ROUNDS);

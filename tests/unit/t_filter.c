@@ -125,13 +125,14 @@ static int passes(const struct event_filter *filter)
 	return filter__passes(arguments, key);
 }
 
-static void holds(const struct btf *btf, const char *text, int wanted)
+static void holds(const struct btf *btf, const char *text, int expected)
 {
 	struct event_filter filter;
 	struct err err = {};
 	int code = compile(btf, "made", text, &filter, &err);
 
-	if (!ok(!code && passes(&filter) == wanted, "%s: %s", text, wanted ? "holds" : "does not"))
+	if (!ok(!code && passes(&filter) == expected, "%s: %s", text,
+		expected ? "holds" : "does not"))
 		tap__diag("%d %s", code, err.text);
 }
 
@@ -214,14 +215,14 @@ static void test_joined(const struct btf *btf)
 	is_int(passes(&filter), 1, "without tests all pass");
 }
 
-static void refuses(const struct btf *btf, const char *tracepoint, const char *text, int wanted,
+static void refuses(const struct btf *btf, const char *tracepoint, const char *text, int expected,
 		    const char *words)
 {
 	struct event_filter filter;
 	struct err err = {};
 	int code = compile(btf, tracepoint, text, &filter, &err);
 
-	if (!ok(code == wanted && strstr(err.text, words), "%s: %s", text, words))
+	if (!ok(code == expected && strstr(err.text, words), "%s: %s", text, words))
 		tap__diag("%d %s", code, err.text);
 }
 

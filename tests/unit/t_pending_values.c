@@ -66,7 +66,7 @@ static void test_order(struct pending_values *pending)
 	is_int(seen[2].flags, SAMPLE_COMPLETE, "and is pending no more");
 }
 
-static void test_not_wanted(struct pending_values *pending)
+static void test_dropped(struct pending_values *pending)
 {
 	tell(pending, 3, 0);
 	is_int(n_seen, 3, "what is not wanted is not the sink's");
@@ -117,7 +117,7 @@ int main(void)
 	if (!pending)
 		return 1;
 	test_order(pending);
-	test_not_wanted(pending);
+	test_dropped(pending);
 	test_bound(pending);
 	pending_values__free(pending);
 	pending_values__free(NULL);

@@ -159,9 +159,9 @@ static void on_alarm(int number)
 	stop__request();
 }
 
-static void spend_cpu_ns(uint64_t wanted)
+static void spend_cpu_ns(uint64_t requested)
 {
-	clock_t end = clock() + wanted * CLOCKS_PER_SEC / 1000000000;
+	clock_t end = clock() + requested * CLOCKS_PER_SEC / 1000000000;
 
 	while (clock() < end)
 		;

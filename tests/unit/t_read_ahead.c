@@ -26,7 +26,7 @@ static bool is_read(void *ctx, uint32_t pid)
 	return pid == known;
 }
 
-static bool is_wanted(void *ctx, uint32_t pid)
+static bool is_selected(void *ctx, uint32_t pid)
 {
 	(void)ctx;
 	return pid != unwanted;
@@ -76,7 +76,7 @@ static const char *order(struct read_ahead *ahead)
 
 static void test_order(void)
 {
-	struct read_ahead_opts opts = { .is_read = is_read, .is_wanted = is_wanted };
+	struct read_ahead_opts opts = { .is_read = is_read, .is_selected = is_selected };
 	struct read_ahead *ahead;
 
 	known = 17;
@@ -140,7 +140,7 @@ static void *spin(void *unused)
 /* A process whose first thread has ended while another one runs. */
 static void test_first_ended(void)
 {
-	struct read_ahead_opts opts = { .is_read = is_read, .is_wanted = is_only };
+	struct read_ahead_opts opts = { .is_read = is_read, .is_selected = is_only };
 	struct procfs_info info = {};
 	struct read_ahead *ahead;
 	pthread_t thread;
