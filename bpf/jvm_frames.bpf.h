@@ -235,14 +235,14 @@ static __always_inline int compiled__check(struct unwind_state *u, struct jvm_st
 					   const struct jvm_proc_rec *proc,
 					   const struct jvm_frame *frame, __u32 words)
 {
-	int is_gone = compiled__place_again(u, proc, frame->kind == JVM_NMETHOD, words);
+	int is_popped = compiled__place_again(u, proc, frame->kind == JVM_NMETHOD, words);
 	__u64 base = u->rule.reg == UNWIND_REG_RBP ? u->rbp : u->sp;
 
-	if (!is_gone && !u->note.lasts)
+	if (!is_popped && !u->note.lasts)
 		step__prove(u, state, proc, base + u->rule.cfa_off - 8, frame->blob);
-	else if (!is_gone && u->leaf && frame->kind == JVM_NMETHOD)
+	else if (!is_popped && u->leaf && frame->kind == JVM_NMETHOD)
 		leaf__check(u, state, proc, frame->blob);
-	return is_gone;
+	return is_popped;
 }
 
 /* A virtual thread's frames are put on the stack a few at a time. The outermost of them returns
@@ -472,7 +472,7 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 		rule__set(u, UNWIND_REG_RBP, 24, -3);
 		return 1;
 	}
-	if (u->leaf && exception__is_forwarded(u->pc) && jvm__is_gone(u, proc))
+	if (u->leaf && exception__is_forwarded(u->pc) && jvm__step_popped(u, proc))
 		return JVM_AGAIN;
 	if (u->leaf) {
 		outcome = named__rule(u, state, proc);
@@ -654,7 +654,7 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 					blob__frame_complete(state, &proc->offsets));
 	if (place == FRAME_NOT)
 		return JVM_AGAIN;
-	if (place == FRAME_GONE && jvm__is_gone(u, proc))
+	if (place == FRAME_POPPED && jvm__step_popped(u, proc))
 		return JVM_AGAIN;
 	if (place == FRAME_LEFT)
 		place = returns_to_jvm(u, proc, u->sp) ? FRAME_NONE : FRAME_WHOLE;
@@ -666,12 +666,12 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 	if (u->leaf && ret->kind == JVM_BLOB && words == EXCEPTION_WORDS &&
 	    exception__is_popped(u, proc, ret->at) &&
 	    word__called(u, state, proc, u->sp + u->rule.cfa_off - 8, ret->blob) != CALLED_PROVEN &&
-	    jvm__is_gone(u, proc))
+	    jvm__step_popped(u, proc))
 		return JVM_AGAIN;
 	if (!compiled__check(u, state, proc, ret, words))
 		return 1;
 	cache__at(state, u->pc)->pc = 0;
-	if (ret->kind == JVM_BLOB && jvm__is_gone(u, proc))
+	if (ret->kind == JVM_BLOB && jvm__step_popped(u, proc))
 		return JVM_AGAIN;
 	/* The unwinder shows no frame for an outer pc without a call before it. */
 	if (u->n && !u->exact && !code__follows_call(u, u->pc))

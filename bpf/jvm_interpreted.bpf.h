@@ -54,7 +54,7 @@ static __always_inline int rule__cut(struct unwind_state *u)
 
 /* Moves to the caller if the frame is gone and its return address was popped to rdx. Returns 1
  * if so. */
-static __always_inline int jvm__is_gone(struct unwind_state *u, const struct jvm_proc_rec *proc)
+static __always_inline int jvm__step_popped(struct unwind_state *u, const struct jvm_proc_rec *proc)
 {
 	__u64 pc = u->regs[UNWIND_REG_RDX];
 
@@ -415,7 +415,7 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 			interpreted__set_sender(u);
 			return 1;
 		}
-		return jvm__is_gone(u, proc) ? JVM_AGAIN : rule__cut(u);
+		return jvm__step_popped(u, proc) ? JVM_AGAIN : rule__cut(u);
 	}
 	rule__set(u, UNWIND_REG_RBP, 16, -2);
 	ret->kind = JVM_INTERPRETED;

@@ -46,10 +46,10 @@
 #define CODE_JNE	 0x850f
 
 /* The state of the frame: before, during and after its making. FRAME_LEFT: before the jump at an
- * end of the code, if the word at the stack pointer is a return address. FRAME_GONE: the return
+ * end of the code, if the word at the stack pointer is a return address. FRAME_POPPED: the return
  * address is popped to rdx, as at the end of stubs that throw. FRAME_NOT: u->pc is now the
  * caller's. */
-enum { FRAME_WHOLE, FRAME_NONE, FRAME_PUSHED, FRAME_UNSAVED, FRAME_LEFT, FRAME_GONE, FRAME_NOT };
+enum { FRAME_WHOLE, FRAME_NONE, FRAME_PUSHED, FRAME_UNSAVED, FRAME_LEFT, FRAME_POPPED, FRAME_NOT };
 
 /* The machine code around a pc: 16 bytes before it, and 24 bytes from it on. */
 enum {
@@ -173,7 +173,7 @@ static __always_inline int epilogue__place(const __u64 code[CODE_AROUND_WORDS])
 		return FRAME_NONE; /* an exception blob */
 	if ((at & 0xff) == CODE_POP_RDX || CODE3(at) == CODE_JMP_R10)
 		return before >> 56 == CODE_POP_RBP   ? FRAME_NONE
-		       : before >> 56 == CODE_POP_RDX ? FRAME_GONE
+		       : before >> 56 == CODE_POP_RDX ? FRAME_POPPED
 						      : FRAME_WHOLE;
 	/* The end of code that has found a callee, or forwards an exception to the caller. */
 	return before >> 56 == CODE_POP_RBP && code__is_jump(at) ? FRAME_LEFT : FRAME_WHOLE;

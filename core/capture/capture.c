@@ -490,7 +490,7 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 		capture->stats.unowned++;
 		return 0;
 	}
-	capture__forget_gone(capture);
+	capture__forget_ended(capture);
 	if (!sample_record__is_sane(rec, size, capture->opts.n_events)) {
 		capture->stats.malformed++;
 		return 0;

@@ -123,7 +123,7 @@ int capture__forget_process(struct capture *capture, const struct process *proce
 
 	if (!captured)
 		return 0;
-	if (process__is_gone(process)) /* else it has executed something else */
+	if (process__is_ended(process)) /* else it has executed something else */
 		ret = process_names__ended(captured, capture->ids, err);
 	if (ret)
 		return ret;
@@ -161,7 +161,7 @@ int capture__source(struct capture *capture, struct process *process, const stru
 	return ids__source(capture->ids, &row, err);
 }
 
-void capture__forget_gone(struct capture *capture)
+void capture__forget_ended(struct capture *capture)
 {
 	struct captured *captured;
 

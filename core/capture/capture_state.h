@@ -81,6 +81,6 @@ void capture__lose_record(struct capture *capture, const struct rec_sample *rec)
 int capture__begin_events(struct capture *capture, struct err *err);
 
 /* Drops the ids of frames and nodes that the sink dropped. */
-void capture__forget_gone(struct capture *capture);
+void capture__forget_ended(struct capture *capture);
 
 #endif

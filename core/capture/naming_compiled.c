@@ -267,7 +267,7 @@ static int ask(struct naming_compiled *naming, struct captured *captured, bool l
 /* Returns true for a live process with code to be named. */
 static bool is_concerned(const struct captured *captured)
 {
-	return captured->has_own_code && !process__is_gone(captured->process);
+	return captured->has_own_code && !process__is_ended(captured->process);
 }
 
 /* Sends the last requests to all processes, and waits for their answers for at most ASK_LAST_MS in

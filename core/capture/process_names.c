@@ -21,7 +21,7 @@ static void read_names(struct captured *captured)
 	struct procfs_info info;
 
 	names->read_ns = now_ns();
-	if (procfs__is_recorded() || process__is_gone(captured->process) ||
+	if (procfs__is_recorded() || process__is_ended(captured->process) ||
 	    procfs__info(had->pid, &info, NULL) || info.start_ticks != had->start_ticks ||
 	    strchr("ZX", info.state))
 		return;
@@ -97,7 +97,7 @@ int process_names__run(const struct captured_set *set, struct ids *ids, bool las
 	for (captured = set->first; !ret && captured; captured = captured->hh.next) {
 		struct process_names *names = &captured->names;
 
-		if (process__is_gone(captured->process)) { /* samples may have come since */
+		if (process__is_ended(captured->process)) { /* samples may have come since */
 			ret = process_names__ended(captured, ids, err);
 			continue;
 		}

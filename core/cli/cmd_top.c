@@ -297,17 +297,17 @@ static int step(struct top *top, struct loop *loop, struct err *err)
 
 static int show(struct top *top, struct loop *loop, struct err *err)
 {
-	bool gone = false;
+	bool hung_up = false;
 	int ret = 0, key;
 
 	top->changed = true;
-	while (!ret && !top->quits && !gone) {
+	while (!ret && !top->quits && !hung_up) {
 		if (top->changed)
 			screen__draw(top);
 		if (!top->ended)
 			ret = step(top, loop, err);
-		key = screen__key(top->ended ? ENDED_POLL_MS : 0, &gone);
-		for (; !ret && key >= 0; key = screen__key(0, &gone))
+		key = screen__key(top->ended ? ENDED_POLL_MS : 0, &hung_up);
+		for (; !ret && key >= 0; key = screen__key(0, &hung_up))
 			ret = top__key(top, key) ? err__set(err, -ENOMEM, "out of memory") : 0;
 		if (session__has_signal(top->session))
 			top->quits = true;

@@ -134,7 +134,7 @@ void screen__close(void); /* restores everything; idempotent */
 
 void screen__draw(struct top *top);
 
-/* Waits at most @timeout_ms for a key; -1: none. *@ret_gone is true if the terminal is gone. */
-int screen__key(int timeout_ms, bool *ret_gone);
+/* Waits at most @timeout_ms for a key; -1: none. *@ret_hung_up is true if the terminal is gone. */
+int screen__key(int timeout_ms, bool *ret_hung_up);
 
 #endif

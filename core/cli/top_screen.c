@@ -266,13 +266,13 @@ static int key_of(int key)
 	}
 }
 
-int screen__key(int timeout_ms, bool *ret_gone)
+int screen__key(int timeout_ms, bool *ret_hung_up)
 {
 	struct pollfd polled = { .fd = fileno(screen.in), .events = POLLIN };
 	int n = poll(&polled, 1, timeout_ms);
 
-	*ret_gone = n > 0 && polled.revents & (POLLHUP | POLLERR | POLLNVAL);
-	if (*ret_gone)
+	*ret_hung_up = n > 0 && polled.revents & (POLLHUP | POLLERR | POLLNVAL);
+	if (*ret_hung_up)
 		return -1;
 	timeout(0); /* also without input: a signal may have resized the terminal */
 	return key_of(getch());

@@ -193,9 +193,9 @@ static int join(struct event *event, const struct event_place *place, struct err
 	event->joined_changes = changes;
 	for (process = tracker__first(place->tracker); !ret && process;
 	     process = process->hh.next) {
-		if (process__is_gone(process) || event__is_relieved(event, process))
+		if (process__is_ended(process) || event__is_relieved(event, process))
 			alloc_watch__leave(alloc->watch, process->pid);
-		if (process__is_gone(process))
+		if (process__is_ended(process))
 			continue;
 		ret = alloc_watch__join(alloc->watch, process->pid, err);
 		if (!process->is_joined && process->state != PROCESS_STARTING &&

@@ -73,7 +73,7 @@ static void leave_ended(struct event *event, const struct event_place *place)
 	while ((pid = probe_set__member(event->probes, n))) {
 		const struct process *process = pid > 0 ? tracker__find(place->tracker, pid) : NULL;
 
-		if (pid > 0 && (!process || process__is_gone(process)))
+		if (pid > 0 && (!process || process__is_ended(process)))
 			probe_set__leave(event->probes, pid);
 		else
 			n++;
@@ -98,9 +98,9 @@ int event__join_probes(struct event *event, const struct event_place *place, str
 	leave_ended(event, place);
 	for (process = tracker__first(place->tracker); !ret && process;
 	     process = process->hh.next) {
-		if (!process__is_gone(process) && event__is_relieved(event, process))
+		if (!process__is_ended(process) && event__is_relieved(event, process))
 			probe_set__leave(event->probes, process->pid);
-		if (process__is_gone(process) || probe_set__has(event->probes, process->pid))
+		if (process__is_ended(process) || probe_set__has(event->probes, process->pid))
 			continue;
 		ret = probe_set__join(event->probes, process->pid, err);
 		event->by_process = !probe_set__is_everywhere(event->probes);

@@ -55,7 +55,9 @@ static int compare_places(const void *a, const void *b)
 
 static int distance_of(short words)
 {
-	return words == UNWIND_WORDS_SAME ? 0 : words == UNWIND_WORDS_LOST ? CODE_GONE : -8 * words;
+	return words == UNWIND_WORDS_SAME   ? 0
+	       : words == UNWIND_WORDS_LOST ? CODE_OVERWRITTEN
+					    : -8 * words;
 }
 
 static struct code_back from_rule(const struct unwind_rule *rule)
@@ -67,8 +69,9 @@ static struct code_back from_rule(const struct unwind_rule *rule)
 	if (rule->kind != UNWIND_REG ||
 	    (rule->reg != UNWIND_REG_RSP && rule->reg != UNWIND_REG_RBP))
 		return unknown;
-	ret.rbp_at = rule->flags & UNWIND_FP_AT_FP ? CODE_GONE : distance_of(rule->fp_words);
-	ret.rbx_at = rule->flags & UNWIND_AUX_AT_FP ? CODE_GONE : distance_of(rule->aux_words);
+	ret.rbp_at = rule->flags & UNWIND_FP_AT_FP ? CODE_OVERWRITTEN : distance_of(rule->fp_words);
+	ret.rbx_at =
+		rule->flags & UNWIND_AUX_AT_FP ? CODE_OVERWRITTEN : distance_of(rule->aux_words);
 	return ret;
 }
 
@@ -143,9 +146,9 @@ static void overwrite(struct code_back *back, uint8_t reg)
 	if (reg == back->reg)
 		*back = unknown;
 	if (reg == UNWIND_REG_RBP && !back->rbp_at)
-		back->rbp_at = CODE_GONE;
+		back->rbp_at = CODE_OVERWRITTEN;
 	if (reg == UNWIND_REG_RBX && !back->rbx_at)
-		back->rbx_at = CODE_GONE;
+		back->rbx_at = CODE_OVERWRITTEN;
 }
 
 /* Undoes a load of @reg from the word at CFA - @from; 0: an unknown word. */
@@ -164,10 +167,10 @@ static void restore(struct code_back *back, uint8_t reg, int32_t from)
 /* Undoes a store of @reg to the word at CFA - @to; 0: an unknown word. */
 static void save(struct code_back *back, uint8_t reg, int32_t to)
 {
-	if (back->rbp_at > CODE_GONE && (to ? to == back->rbp_at : reg == UNWIND_REG_RBP))
-		back->rbp_at = to && reg == UNWIND_REG_RBP ? 0 : CODE_GONE;
-	if (back->rbx_at > CODE_GONE && (to ? to == back->rbx_at : reg == UNWIND_REG_RBX))
-		back->rbx_at = to && reg == UNWIND_REG_RBX ? 0 : CODE_GONE;
+	if (back->rbp_at > CODE_OVERWRITTEN && (to ? to == back->rbp_at : reg == UNWIND_REG_RBP))
+		back->rbp_at = to && reg == UNWIND_REG_RBP ? 0 : CODE_OVERWRITTEN;
+	if (back->rbx_at > CODE_OVERWRITTEN && (to ? to == back->rbx_at : reg == UNWIND_REG_RBX))
+		back->rbx_at = to && reg == UNWIND_REG_RBX ? 0 : CODE_OVERWRITTEN;
 }
 
 static void undo_store(struct code_back *back, const struct code_step *step)
@@ -339,7 +342,7 @@ bool code_back__returns(const struct code_back *list, const struct code_steps *s
 
 static int32_t join(int32_t at, int32_t other)
 {
-	return at == other ? at : CODE_GONE;
+	return at == other ? at : CODE_OVERWRITTEN;
 }
 
 /* Merges the state @other of another path into @back. */
@@ -491,7 +494,7 @@ enum code_fit code_back__compare(const struct code_back *back, const struct code
 
 static bool same_place(int32_t at, int32_t other)
 {
-	return at == other || at == CODE_GONE || other == CODE_GONE;
+	return at == other || at == CODE_OVERWRITTEN || other == CODE_OVERWRITTEN;
 }
 
 bool code_back__same_registers(const struct code_back *back, const struct code_state *state)

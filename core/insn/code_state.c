@@ -21,7 +21,7 @@ void code_state__enter(struct code_state *state)
 static void overwrite(int32_t *saved_at)
 {
 	if (!*saved_at)
-		*saved_at = CODE_GONE;
+		*saved_at = CODE_OVERWRITTEN;
 }
 
 static int32_t *saved_of(struct code_state *state, uint8_t reg)
@@ -35,7 +35,7 @@ static void save(struct code_state *state, uint8_t reg, int32_t depth)
 	if (reg != UNWIND_REG_RBP && reg != UNWIND_REG_RBX)
 		return;
 	if (!*saved_of(state, reg))
-		*saved_of(state, reg) = state->lost ? CODE_GONE : depth;
+		*saved_of(state, reg) = state->lost ? CODE_OVERWRITTEN : depth;
 }
 
 /* Restores @reg from CFA - @depth, where it may have been saved. */
@@ -117,9 +117,9 @@ static void store(struct code_state *state, const struct code_step *step)
 	int32_t at = state->depth - step->value;
 
 	if (!state->lost && state->rbp_at == at) /* the store overwrites the saved register */
-		state->rbp_at = CODE_GONE;
+		state->rbp_at = CODE_OVERWRITTEN;
 	if (!state->lost && state->rbx_at == at)
-		state->rbx_at = CODE_GONE;
+		state->rbx_at = CODE_OVERWRITTEN;
 	if (state->aligned && step->reg == state->copy) {
 		state->old_depth = state->copy_depth;
 		state->old_at = step->value;
@@ -262,10 +262,10 @@ bool code_state__is_determined(const struct code_state *state)
  * after both. Returns true if this changes *@saved_at. */
 static bool join(int32_t *saved_at, int32_t *other_saved_at)
 {
-	bool ret = *other_saved_at == CODE_GONE && *saved_at != CODE_GONE;
+	bool ret = *other_saved_at == CODE_OVERWRITTEN && *saved_at != CODE_OVERWRITTEN;
 
-	if (*saved_at == CODE_GONE || *other_saved_at == CODE_GONE)
-		*saved_at = *other_saved_at = CODE_GONE;
+	if (*saved_at == CODE_OVERWRITTEN || *other_saved_at == CODE_OVERWRITTEN)
+		*saved_at = *other_saved_at = CODE_OVERWRITTEN;
 	return ret;
 }
 

@@ -13,7 +13,7 @@
 struct code_state {
 	int32_t depth;		/* CFA - rsp */
 	int32_t frame;		/* CFA - rbp; 0: rbp is no frame pointer */
-	int32_t rbp_at, rbx_at; /* CFA - place of the saved value; 0: not saved; CODE_GONE */
+	int32_t rbp_at, rbx_at; /* CFA - place of the saved value; 0: not saved; CODE_OVERWRITTEN */
 	uint8_t link;		/* register that contains the return address; UNWIND_REGS: none */
 	uint8_t copy; /* register with a copy of rsp, for the next instructions; UNWIND_REGS: none
 		       */
@@ -30,7 +30,7 @@ struct code_state {
 	int32_t old_by_rbp; /* address of the saved stack pointer - rbp */
 };
 
-#define CODE_GONE 1 /* special distance: overwritten, and the caller's value is lost */
+#define CODE_OVERWRITTEN 1 /* special distance: overwritten, and the caller's value is lost */
 
 void code_state__enter(struct code_state *state); /* at a function's start */
 
@@ -46,7 +46,8 @@ bool code_state__is_determined(const struct code_state *state);
  * harm. Returns true if this changes @state. */
 bool code_state__join(struct code_state *state, struct code_state *other);
 
-/* Returns a rule's words for a register that is saved at CFA - @at; 0: not saved; CODE_GONE. */
+/* Returns a rule's words for a register that is saved at CFA - @at; 0: not saved; CODE_OVERWRITTEN.
+ */
 short code_state__words(int32_t at);
 
 /* Returns the rule of @state; UNWIND_NONE: unknown. */

@@ -22,7 +22,8 @@ void activity__begin(struct tracker *tracker)
 
 	for (process = tracker__first(tracker); process; process = process->hh.next) {
 		process->has_cpu_before = true;
-		process->cpu_before_s = process__is_gone(process) ? 0 : procfs__cpu_s(process->pid);
+		process->cpu_before_s =
+			process__is_ended(process) ? 0 : procfs__cpu_s(process->pid);
 	}
 }
 
@@ -50,7 +51,7 @@ static double cpu_s(const struct tracker *tracker, uint64_t start_ns, uint64_t e
 	for (process = tracker__first(tracker); process; process = process->hh.next) {
 		if (!process->has_cpu_before && !is_younger(process, start_ns))
 			return -1;
-		if (!process__is_gone(process))
+		if (!process__is_ended(process))
 			sum_s += max_of(procfs__cpu_s(process->pid) - process->cpu_before_s, 0.0);
 	}
 	return now_ns() - end_ns > (end_ns - start_ns) / LATE_DIVISOR ? -1 : sum_s;
@@ -103,7 +104,7 @@ void activity__read(const struct tracker *tracker, uint64_t start_ns, uint64_t e
 
 	*ret = (struct activity) { .cpu_s = cpu_s(tracker, start_ns, end_ns) };
 	for (process = tracker__first(tracker); process; process = process->hh.next) {
-		if (process__is_gone(process) || !procfs__thread_state(process->pid))
+		if (process__is_ended(process) || !procfs__thread_state(process->pid))
 			continue;
 		ret->processes++;
 		count_threads(process->pid, ret, counts);

@@ -113,7 +113,7 @@ static bool is_launcher(const struct session *session, const struct process *pro
 				    : process->n_mapped ? process->mapped[0].image
 							: process->exe;
 
-	if (!image || !image->file || process__is_gone(process) ||
+	if (!image || !image->file || process__is_ended(process) ||
 	    privilege__missing(1U << PRIVILEGE_PROCESSES))
 		return false;
 	return session->opts.trigger || (!process__attached(process) && may_follow(process, image));

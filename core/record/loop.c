@@ -79,7 +79,7 @@ static int follow_ended(struct session *session, struct err *err)
 		if (process->state != PROCESS_ENDING || !process__has_ended(process))
 			continue;
 		session__reap_command(session, process->pid);
-		ret = routing__gone(&session->routing, process, err);
+		ret = routing__end(&session->routing, process, err);
 	}
 	return ret;
 }

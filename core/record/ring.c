@@ -57,7 +57,7 @@ static void refresh_remapped(struct session *session)
 
 	for (i = 0; i < session->mappings.n; i++) {
 		process = tracker__find(session->tracker, session->mappings.pids[i]);
-		if (process && !process__is_gone(process) && process->space)
+		if (process && !process__is_ended(process) && process->space)
 			tracker__refresh(session->tracker, process);
 	}
 	session->mappings.n = 0;

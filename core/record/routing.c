@@ -98,11 +98,11 @@ int routing__record(const struct routing *routing, const void *data, size_t size
 	return ret == -ENOMEM ? err__set(err, ret, "out of memory") : ret;
 }
 
-int routing__gone(const struct routing *routing, struct process *process, struct err *err)
+int routing__end(const struct routing *routing, struct process *process, struct err *err)
 {
 	int ret = capture__process_ended(routing->capture, process, err);
 
-	tracker__on_gone(routing->tracker, process);
+	tracker__on_end(routing->tracker, process);
 	return ret;
 }
 

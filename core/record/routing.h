@@ -22,7 +22,7 @@ struct routing {
 int routing__record(const struct routing *routing, const void *data, size_t size, struct err *err);
 
 /* A process that was `ending` has ended. */
-int routing__gone(const struct routing *routing, struct process *process, struct err *err);
+int routing__end(const struct routing *routing, struct process *process, struct err *err);
 
 /* Frees processes that ended long enough before @consumed_ns, the time up to which the ring has
  * been consumed. */

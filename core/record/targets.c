@@ -134,7 +134,7 @@ int session__find_process(struct session *session, uint32_t pid, struct process 
 		process = tracker__find(session->tracker, pid);
 	}
 	if (!code && process && session->targets.scope && !process->space &&
-	    !process__is_gone(process))
+	    !process__is_ended(process))
 		code = tracker__refresh(session->tracker, process);
 	*ret = process;
 	return code;

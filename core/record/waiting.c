@@ -75,7 +75,7 @@ int session__note_waiting(struct session *session, struct err *err)
 		return 0;
 	for (process = tracker__first(session->tracker); !ret && process;
 	     process = process->hh.next)
-		if (!process__is_gone(process))
+		if (!process__is_ended(process))
 			ret = note_threads(session, process->pid);
 	return ret ? err__set(err, ret, "cannot list the waiting threads: %s", strerror(-ret)) : 0;
 }

@@ -48,7 +48,7 @@ static bool is_tracked(const struct tracker *tracker, uint32_t pid)
 {
 	const struct process *process = tracker__find(tracker, pid);
 
-	return process && !process__is_gone(process);
+	return process && !process__is_ended(process);
 }
 
 /* Adds one generation at a time. */

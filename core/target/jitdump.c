@@ -120,7 +120,7 @@ static int on_load(struct jitdump *dump, const struct load *load, uint64_t offse
 static int on_move(struct jitdump *dump, const struct move *move, uint64_t since_ns,
 		   struct code_index *index)
 {
-	struct code_entry entry, gone;
+	struct code_entry entry, removed;
 	int rc;
 
 	if (!is_user_range(move->to, move->size) ||
@@ -128,12 +128,12 @@ static int on_move(struct jitdump *dump, const struct move *move, uint64_t since
 		dump->skipped++;
 		return 0;
 	}
-	gone = (struct code_entry) { .start = entry.start,
-				     .since_ns = since_ns,
-				     .size = entry.size };
+	removed = (struct code_entry) { .start = entry.start,
+					.since_ns = since_ns,
+					.size = entry.size };
 	entry.start = move->to;
 	entry.since_ns = since_ns;
-	rc = code_index__add(index, &gone);
+	rc = code_index__add(index, &removed);
 	return rc ? rc : code_index__add(index, &entry);
 }
 

@@ -28,19 +28,19 @@
  *   HELD      the tracer stopped the process at its exec          NEW PUBLISHED
  *   ENDING    the exit of the last thread, if the user named      NEW STARTING PUBLISHED HELD
  *             the process
- *   GONE      the exit of the last thread of any other process;   all others
+ *   ENDED     the exit of the last thread of any other process;   all others
  *             the end of a process that was ENDING
  *
- * A later exec does not revive a process that is ENDING or GONE: records of execs that were lost
+ * A later exec does not revive a process that is ENDING or ENDED: records of execs that were lost
  * or late may follow an exit that was found by other means. */
 void process__enter(struct process *process, enum process_state state)
 {
 	static const uint32_t allowed[PROCESS_STATES] = {
-		[PROCESS_NEW] = TO(STARTING) | TO(PUBLISHED) | TO(HELD) | TO(ENDING) | TO(GONE),
-		[PROCESS_STARTING] = TO(NEW) | TO(ENDING) | TO(GONE),
-		[PROCESS_PUBLISHED] = TO(NEW) | TO(HELD) | TO(ENDING) | TO(GONE),
-		[PROCESS_HELD] = TO(NEW) | TO(PUBLISHED) | TO(ENDING) | TO(GONE),
-		[PROCESS_ENDING] = TO(GONE),
+		[PROCESS_NEW] = TO(STARTING) | TO(PUBLISHED) | TO(HELD) | TO(ENDING) | TO(ENDED),
+		[PROCESS_STARTING] = TO(NEW) | TO(ENDING) | TO(ENDED),
+		[PROCESS_PUBLISHED] = TO(NEW) | TO(HELD) | TO(ENDING) | TO(ENDED),
+		[PROCESS_HELD] = TO(NEW) | TO(PUBLISHED) | TO(ENDING) | TO(ENDED),
+		[PROCESS_ENDING] = TO(ENDED),
 	};
 
 	assert(allowed[process->state] & 1U << state);
@@ -132,7 +132,7 @@ void process__read_info(struct process *process)
 {
 	struct procfs_info info;
 
-	if (process->is_info_derived && !process__is_gone(process) &&
+	if (process->is_info_derived && !process__is_ended(process) &&
 	    !procfs__info(process->pid, &info, NULL))
 		process->info = info;
 	process->is_info_derived = false;

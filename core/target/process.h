@@ -36,7 +36,7 @@ enum process_state {
 	PROCESS_PUBLISHED, /* has a `space`: the kernel half has the mappings */
 	PROCESS_HELD,	   /* traced by hold.h: runs only its dynamic linker */
 	PROCESS_ENDING,	   /* named by the user, and its last thread has begun to exit */
-	PROCESS_GONE,	   /* has ended; samples of it may be in the ring */
+	PROCESS_ENDED,	   /* has ended; samples of it may be in the ring */
 	PROCESS_STATES
 };
 
@@ -67,8 +67,8 @@ struct process {
 	bool unread;		  /* counted by tracker__unread */
 	bool forbidden;		  /* counted by tracker__forbidden */
 	uint32_t relieved_serial; /* `serial` at the last exec by a thread other than the first */
-	uint64_t gone_ns;	  /* time of its end */
-	struct process *next_gone, *prev_gone; /* in the order of their ends */
+	uint64_t ended_ns;	  /* time of its end */
+	struct process *next_ended, *prev_ended; /* in the order of their ends */
 	struct cgroup *cgroup; /* cgroup at its discovery or its last exec; NULL: unknown */
 	uint64_t found_ns;     /* time of its discovery or its last exec */
 	uint32_t program;      /* number of the executed program in the kernel half's last record */
@@ -114,9 +114,9 @@ struct process {
 /* Changes the state of the process. Asserts that the table of transitions allows that. */
 void process__enter(struct process *process, enum process_state state);
 
-static inline bool process__is_gone(const struct process *process)
+static inline bool process__is_ended(const struct process *process)
 {
-	return process->state == PROCESS_GONE;
+	return process->state == PROCESS_ENDED;
 }
 
 /* Enter and leave PROCESS_HELD: the process runs only its dynamic linker, or runs on. No effect on

@@ -29,7 +29,7 @@
  * Invariants:
  *
  * 1. A KNOWN process has a space, and a NEW process has none. In the other states, a space means
- * that mappings are published. tracker__on_gone() releases the space.
+ * that mappings are published. tracker__on_end() releases the space.
  * 2. process->program is the number of the executed program in the newest record that was
  * processed. If the kernel half has a later number, tracker__publish() writes nothing. The record
  * of that program is under way, and decides the next publication.
@@ -166,7 +166,7 @@ int tracker__tick(struct tracker *tracker)
 	int ret = 0;
 
 	for (process = tracker->processes; !ret && process; process = process->hh.next) {
-		if (process__is_gone(process))
+		if (process__is_ended(process))
 			continue;
 		if (is_due(tracker, process, now))
 			ret = tracker__refresh(tracker, process);
@@ -196,7 +196,7 @@ int tracker__retry(struct tracker *tracker, uint64_t now)
 
 	tracker->any_pending = false;
 	for (; !ret && process; process = process->hh.next) {
-		if (process__is_gone(process) || !process->space ||
+		if (process__is_ended(process) || !process->space ||
 		    !(process->space->pending || process->space->awaits_context))
 			continue;
 		tracker->any_pending = true;
@@ -239,7 +239,7 @@ void tracker__join(struct tracker *tracker)
 	struct process *process;
 
 	for (process = tracker->processes; process; process = process->hh.next)
-		process->is_joined |= !process__is_gone(process);
+		process->is_joined |= !process__is_ended(process);
 }
 
 uint32_t tracker__unprobed(const struct tracker *tracker)
@@ -254,7 +254,7 @@ uint32_t tracker__last_serial(const struct tracker *tracker)
 
 uint64_t tracker__changes(const struct tracker *tracker)
 {
-	return (uint64_t)tracker->last_serial + tracker->n_gone;
+	return (uint64_t)tracker->last_serial + tracker->n_ended;
 }
 
 size_t tracker__count(const struct tracker *tracker)
@@ -268,7 +268,7 @@ size_t tracker__count_living(const struct tracker *tracker)
 	size_t n = 0;
 
 	for (process = tracker->processes; process; process = process->hh.next)
-		n += !process__is_gone(process);
+		n += !process__is_ended(process);
 	return n;
 }
 
@@ -278,7 +278,7 @@ unsigned tracker__count_requested(const struct tracker *tracker)
 	unsigned n = 0;
 
 	for (process = tracker->requested; process; process = process->next_requested)
-		n += !process__is_gone(process);
+		n += !process__is_ended(process);
 	return n;
 }
 
@@ -340,8 +340,8 @@ void tracker__forget(struct tracker *tracker, struct process *process)
 		at = &(*at)->next_requested;
 	if (*at)
 		*at = process->next_requested;
-	if (process__is_gone(process))
-		DL_DELETE2(tracker->gone, process, prev_gone, next_gone);
+	if (process__is_ended(process))
+		DL_DELETE2(tracker->ended, process, prev_ended, next_ended);
 	tracker__unprobe(tracker, process);
 	tracker__put_space(tracker, process->space);
 	close_fd(&process->pidfd);
@@ -402,7 +402,7 @@ int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct pr
 	if (rc)
 		return rc;
 	process = tracker__find(tracker, info.pid); /* named twice, or by two of its threads */
-	if (!process || process__is_gone(process))
+	if (!process || process__is_ended(process))
 		rc = tracker__new_process(tracker, info.pid, &info, &process);
 	if (rc)
 		return err__set(err, rc, "out of memory");

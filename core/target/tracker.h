@@ -127,7 +127,7 @@ void tracker__on_lost(struct tracker *tracker);
 int tracker__retry(struct tracker *tracker, uint64_t now_ns);
 
 /* Handles the exit of the last thread of the process. If the user named the process, the caller
- * must watch it until process__has_ended(), and then call tracker__on_gone(). */
+ * must watch it until process__has_ended(), and then call tracker__on_end(). */
 void tracker__on_exit(struct tracker *tracker, struct process *process);
 bool process__has_ended(const struct process *process); /* for an ENDING process */
 
@@ -136,7 +136,7 @@ void tracker__look_for_exits(struct tracker *tracker);
 
 /* Handles the end of the process: no more samples are taken of its PID. Its data stays for pending
  * samples. */
-void tracker__on_gone(struct tracker *tracker, struct process *process);
+void tracker__on_end(struct tracker *tracker, struct process *process);
 
 /* ns after the end of a process until its last sample is in the ring, if nothing stops the CPU that
  * takes it. The kernel half may be in the middle of that sample at the end. */

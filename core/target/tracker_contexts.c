@@ -29,7 +29,7 @@ int process__renew_context(struct process *process, uint64_t now_ns)
 	uint64_t address;
 	bool is_new;
 
-	if (process__is_gone(process) || now_ns < process->context_read_ns + REREAD_NS)
+	if (process__is_ended(process) || now_ns < process->context_read_ns + REREAD_NS)
 		return 0;
 	process->context_read_ns = now_ns;
 	address =

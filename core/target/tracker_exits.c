@@ -48,7 +48,7 @@ void tracker__on_exit(struct tracker *tracker, struct process *process)
 	if (process->state >= PROCESS_ENDING)
 		return;
 	if (!process->requested) {
-		tracker__on_gone(tracker, process);
+		tracker__on_end(tracker, process);
 		return;
 	}
 	tracker->n_unprobed += is_unprobed(process);
@@ -80,18 +80,18 @@ void tracker__look_for_exits(struct tracker *tracker)
 			tracker__on_exit(tracker, process);
 }
 
-void tracker__on_gone(struct tracker *tracker, struct process *process)
+void tracker__on_end(struct tracker *tracker, struct process *process)
 {
 	struct proc_rec rec;
 
-	if (process__is_gone(process))
+	if (process__is_ended(process))
 		return;
 	if (process->state != PROCESS_ENDING)
 		tracker->n_unprobed += is_unprobed(process);
-	process__enter(process, PROCESS_GONE);
-	tracker->n_gone++;
-	process->gone_ns = now_ns();
-	DL_APPEND2(tracker->gone, process, prev_gone, next_gone);
+	process__enter(process, PROCESS_ENDED);
+	tracker->n_ended++;
+	process->ended_ns = now_ns();
+	DL_APPEND2(tracker->ended, process, prev_ended, next_ended);
 	tracker__evaluate_pre_attached(tracker, process);
 	tracker__unprobe(tracker, process);
 	if (!map__lookup(tracker->targets_fd, &process->pid, &rec) &&
@@ -105,7 +105,7 @@ void tracker__on_gone(struct tracker *tracker, struct process *process)
 
 struct process *tracker__first_spent(const struct tracker *tracker, uint64_t consumed_ns)
 {
-	struct process *first = tracker->gone;
+	struct process *first = tracker->ended;
 
-	return first && first->gone_ns + TRACKER_LAST_SAMPLE_NS <= consumed_ns ? first : NULL;
+	return first && first->ended_ns + TRACKER_LAST_SAMPLE_NS <= consumed_ns ? first : NULL;
 }

@@ -106,7 +106,7 @@ int tracker__add_running(struct tracker *tracker, uint32_t pid)
 	struct procfs_info info;
 	int ret;
 
-	if ((process && !process__is_gone(process)) || !scope__takes(tracker->opts.scope, pid) ||
+	if ((process && !process__is_ended(process)) || !scope__takes(tracker->opts.scope, pid) ||
 	    procfs__info(pid, &info, NULL) || state__has_ended(info.state))
 		return 0;
 	ret = tracker__new_process(tracker, pid, &info, &process);
@@ -149,7 +149,7 @@ bool tracker__has_read(const struct tracker *tracker, uint32_t pid)
 {
 	const struct process *process = tracker__find(tracker, pid);
 
-	return process && (process->space || process->refreshed_ns || process__is_gone(process) ||
+	return process && (process->space || process->refreshed_ns || process__is_ended(process) ||
 			   process->info.kernel_thread || process__is_plain(process));
 }
 

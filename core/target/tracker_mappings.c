@@ -566,7 +566,7 @@ static int refresh_seldom(struct tracker *tracker, struct process *process, uint
 	uint64_t changed_ns = process->changed_ns;
 	int ret;
 
-	if (process__is_gone(process) || now < process->refreshed_ns ||
+	if (process__is_ended(process) || now < process->refreshed_ns ||
 	    (process->fruitless_reads &&
 	     now < process->refreshed_ns + (UNMAPPED_PAUSE_NS << shift)))
 		return 0;
@@ -593,7 +593,7 @@ int tracker__on_mapped(struct tracker *tracker, struct process *process,
 					    .born_ns = mapped_at(tracker, process->pid, rec->start,
 								 rec->inode) },
 			    image);
-	if (ret || process__is_gone(process))
+	if (ret || process__is_ended(process))
 		return ret;
 	if (process->space) /* it was mapped after the last reading */
 		return refresh_seldom(tracker, process, now_ns());
@@ -748,7 +748,7 @@ int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bo
 	if (!covers) {
 		mapping_times__correct(process, &mapped);
 		/* A list that was read before the event may contain its mapping. */
-		if (!event->inode || !process->space || process__is_gone(process) ||
+		if (!event->inode || !process->space || process__is_ended(process) ||
 		    mapping_times__is_mapped(process, event->start, event->end, false))
 			return 0;
 	}

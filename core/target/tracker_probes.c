@@ -226,7 +226,7 @@ void tracker__evaluate_hits(struct tracker *tracker)
 	struct process *process;
 
 	for (process = tracker->processes; process; process = process->hh.next)
-		if (!process__is_gone(process) && process->space)
+		if (!process__is_ended(process) && process->space)
 			tracker__evaluate_probes(tracker, process, true);
 }
 
@@ -241,12 +241,12 @@ void tracker__give_up_probes(struct tracker *tracker, const char *why)
 	snprintf(tracker->why, sizeof(tracker->why), "%s", why);
 	tracker->given_up = true;
 	for (process = tracker->processes; process; process = process->hh.next)
-		if (!process__is_gone(process) && process->space)
+		if (!process__is_ended(process) && process->space)
 			choose_without(tracker, process);
 	/* Includes processes that have no probes themselves, but share their parent's address
 	 * space. */
 	for (process = tracker->processes; process; process = process->hh.next)
-		if (!process__is_gone(process) && process->space)
+		if (!process__is_ended(process) && process->space)
 			tracker__publish(tracker, process);
 	kernel_half__end_probes(tracker->opts.half);
 	tracker__stop_probes(tracker);

@@ -17,7 +17,7 @@ struct tracker {
 	struct tracker_opts opts;
 	struct runtime_set runtimes;
 	uint32_t last_serial;
-	uint32_t n_gone;     /* processes that have ended so far */
+	uint32_t n_ended;    /* processes that have ended so far */
 	uint32_t n_unprobed; /* ended processes without probes of events */
 	int targets_fd;
 	struct spaces *spaces;
@@ -27,8 +27,8 @@ struct tracker {
 	bool lost;	    /* set by tracker__on_lost() */
 	uint64_t parked_ns; /* time of the last search for unused images */
 	struct process *processes;
-	struct process *gone; /* ended processes, by next_gone: the first to end is the first */
-	uint64_t unread;      /* as tracker__unread() returns */
+	struct process *ended; /* ended processes, by next_ended: the first to end is the first */
+	uint64_t unread;       /* as tracker__unread() returns */
 	struct tracker_forbidden forbidden;
 	struct process *requested; /* processes that the user named, by next_requested */
 	bool any_pending;	   /* a runtime may be pending */

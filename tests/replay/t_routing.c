@@ -352,19 +352,19 @@ static void test_last_samples(void)
 	const uint32_t pid = PID_FIRST + CHILDREN;
 	const struct process *process;
 	uint32_t before;
-	uint64_t gone_ns;
+	uint64_t ended_ns;
 
 	fork_off(pid);
 	sample(pid, here);
 	before = seen.process_of;
 	exit_of(pid);
 	process = tracker__find(tracker, pid);
-	ok(process && process__is_gone(process), "a child has ended");
-	gone_ns = process->gone_ns;
-	routing__consumed(&routing, gone_ns + TRACKER_LAST_SAMPLE_NS - 1, NULL);
+	ok(process && process__is_ended(process), "a child has ended");
+	ended_ns = process->ended_ns;
+	routing__consumed(&routing, ended_ns + TRACKER_LAST_SAMPLE_NS - 1, NULL);
 	sample(pid, here);
 	is_int(seen.process_of, before, "a sample of its last moments is its own");
-	routing__consumed(&routing, gone_ns + TRACKER_LAST_SAMPLE_NS, NULL);
+	routing__consumed(&routing, ended_ns + TRACKER_LAST_SAMPLE_NS, NULL);
 	ok(!tracker__find(tracker, pid), "then it is forgotten");
 }
 
@@ -447,7 +447,7 @@ static void test_names_at_the_end(void)
 	is_str(seen.name, "at the end", "named by what its map says at its end");
 	is_int(parent->state, PROCESS_ENDING, "watched until it is gone");
 	is_int(tracker__count_requested(tracker), 1, "until then the recording goes on");
-	if (routing__gone(&routing, parent, NULL))
+	if (routing__end(&routing, parent, NULL))
 		exit(1);
 	is_int(tracker__count_requested(tracker), 0, "gone");
 	is_int(tracker__count(tracker), 1, "its last samples may come");

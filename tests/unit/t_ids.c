@@ -238,7 +238,7 @@ static void test_forgetting(void)
 	struct ids_frame frame = { .kind = KIND_KERNEL };
 	const struct sink_sample sample = { .event = 1, .value = 1, .weight = 1, .total = 1 };
 	struct ids *ids = begin();
-	uint32_t node, retained, gone;
+	uint32_t node, retained, removed;
 	bool is_new;
 
 	for (frame.address = 1; frame.address <= 2; frame.address++) {
@@ -256,10 +256,11 @@ static void test_forgetting(void)
 	for (frame.address = 1; frame.address <= 2; frame.address++) {
 		ids__frame(ids, &frame, &node, &is_new, &err);
 		ok(is_new == (frame.address == 2), "frame %u", (unsigned)frame.address);
-		ids__node(ids, 0, frame.address, 8, frame.address == 1 ? &retained : &gone, &err);
+		ids__node(ids, 0, frame.address, 8, frame.address == 1 ? &retained : &removed,
+			  &err);
 	}
 	is_int(retained, 1, "what is there has its id");
-	is_int(gone, 3, "what went gets another one");
+	is_int(removed, 3, "what went gets another one");
 	is_str(taken(), "frame 3 0 0 0 2 0\nnode 3 0 2 8\n", "and is offered again");
 	ids__free(ids);
 }

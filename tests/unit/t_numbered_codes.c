@@ -48,9 +48,9 @@ static void test_forget(struct numbered_codes *codes)
 	numbered_codes__forget(codes, &listed, free_value);
 	for (int i = 1; i <= CODES; i++) {
 		const int *found = numbered_codes__find(codes, i);
-		bool gone = i % 3 == 0 && i % 2 == 0 && i != 6;
+		bool removed = i % 3 == 0 && i % 2 == 0 && i != 6;
 
-		wrong += gone ? found || freed[i] != 1 : !found || *found != i || freed[i];
+		wrong += removed ? found || freed[i] != 1 : !found || *found != i || freed[i];
 	}
 	is_int(wrong, 0, "what is missed twice in a row is freed, everything else is there");
 	is_int(codes->n, CODES - (CODES / 6 - 1), "... and no more");

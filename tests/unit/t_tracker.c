@@ -112,9 +112,9 @@ static void test_states(void)
 	process__let_run(&process);
 	is_int(process.state, PROCESS_ENDING, "the tracer does not revive a process");
 	for (int state = 0; state < PROCESS_STATES; state++)
-		ok(state == PROCESS_GONE || is_refused(process, state), "ENDING to %d: refused",
+		ok(state == PROCESS_ENDED || is_refused(process, state), "ENDING to %d: refused",
 		   state);
-	process__enter(&process, PROCESS_GONE);
+	process__enter(&process, PROCESS_ENDED);
 	for (int state = 0; state < PROCESS_STATES; state++)
 		ok(is_refused(process, state), "GONE to %d: refused", state);
 }

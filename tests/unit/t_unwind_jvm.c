@@ -546,7 +546,7 @@ static void test_exception(void)
 	static const struct {
 		const char *name;
 		int at, sp; /* offset in `code`; word of the stack */
-		bool in_rdx, is_gone;
+		bool in_rdx, is_popped;
 	} places[] = {
 		{ "before it pushes", 0, 6, true, true },  { "pushed", 1, 5, true, false },
 		{ "with its frame", 5, 4, true, false },   { "called", 9, 4, false, false },
@@ -568,7 +568,7 @@ static void test_exception(void)
 		regs[UNWIND_REG_RDX] = places[i].in_rdx ? thrown : 0xbad;
 		regs[UNWIND_REG_R15] = TEXTS;
 		sampler__run(regs);
-		if (places[i].is_gone)
+		if (places[i].is_popped)
 			ok(has_frame(0, (blob + places[i].at) | X, AT(16)) &&
 				   has_frame(1, stub + 50, AT(32)),
 			   "an exception blob, %s", places[i].name);
