@@ -220,7 +220,7 @@ static __always_inline int pc__is_called(struct unwind_state *u, __u64 address, 
 }
 
 /* Returns the code at the pc, or after an ENDBR64 at the pc. */
-static __always_inline __u64 code__behind_endbr(const struct unwind_state *u)
+static __always_inline __u64 code__after_endbr(const struct unwind_state *u)
 {
 	__u64 code = u->code[1];
 
@@ -230,7 +230,7 @@ static __always_inline __u64 code__behind_endbr(const struct unwind_state *u)
 /* Returns 1 if the instructions around the pc set rbp in the way of a function's first ones. */
 static __always_inline int code__sets_pointer(const struct unwind_state *u)
 {
-	__u64 code = code__behind_endbr(u);
+	__u64 code = code__after_endbr(u);
 
 	return (IS_MOV(u->code[1]) && u->code[0] >> 56 == PUSH_RBP) ||
 	       ((code & 0xff) == PUSH_RBP && IS_MOV(code >> 8));
@@ -287,7 +287,7 @@ __weak __noinline int prologue__rule(struct unwind_state *u)
 	u->rule.fp_words = UNWIND_WORDS_SAME;
 	if (code && code__has_left(u))
 		goto check;
-	code = code ? code__behind_endbr(u) : 0;
+	code = code ? code__after_endbr(u) : 0;
 	if ((code & 0xff) == PUSH_RBP && IS_MOV(code >> 8))
 		goto check;
 	if (!address__is_plausible(returns) || call__read(u, returns) ||

@@ -52,14 +52,7 @@
 enum { FRAME_WHOLE, FRAME_NONE, FRAME_PUSHED, FRAME_UNSAVED, FRAME_LEFT, FRAME_POPPED, FRAME_NOT };
 
 /* The machine code around a pc: 16 bytes before it, and 24 bytes from it on. */
-enum {
-	CODE_FAR_BEFORE,
-	CODE_NEAR_BEFORE,
-	CODE_AT,
-	CODE_BEHIND,
-	CODE_FAR_BEHIND,
-	CODE_AROUND_WORDS
-};
+enum { CODE_FAR_BEFORE, CODE_NEAR_BEFORE, CODE_AT, CODE_AFTER, CODE_FAR_AFTER, CODE_AROUND_WORDS };
 
 /* Returns true if the code before a `jne` compares the entry barrier's guard. The check of an
  * inline cache, before there is a frame, also has a `jne`. */
@@ -123,12 +116,12 @@ static __always_inline int r10__is_saved(__u64 at)
  * after the method's code (C1SafepointPollStub, C2SafepointPollStub). */
 static __always_inline int epilogue__is_slow(const __u64 code[CODE_AROUND_WORDS])
 {
-	__u64 before = code[CODE_NEAR_BEFORE], at = code[CODE_AT], behind = code[CODE_BEHIND];
+	__u64 before = code[CODE_NEAR_BEFORE], at = code[CODE_AT], after = code[CODE_AFTER];
 
 	if (CODE3(at) == CODE_LEA_R10) /* has 7 bytes */
-		return r10__is_saved(at >> 56 | behind << 8);
+		return r10__is_saved(at >> 56 | after << 8);
 	if ((at & 0xffff) == CODE_POLL_IMM) /* has 10 bytes */
-		return r10__is_saved(behind >> 16 | code[CODE_FAR_BEHIND] << 48);
+		return r10__is_saved(after >> 16 | code[CODE_FAR_AFTER] << 48);
 	if ((at & 0xff) == CODE_JMP)
 		return CODE3(before >> 8) == CODE_SAVE_R10 ||
 		       CODE3(before >> 32) == CODE_SAVE_R10_8;
@@ -142,7 +135,7 @@ static __always_inline int epilogue__is_pending(const __u64 code[CODE_AROUND_WOR
 
 	if (CODE3(at) == CODE_PENDING && CODE3(at >> 40) == CODE_JNE_1)
 		return 1;
-	if (CODE3(at) == CODE_PENDING_32 && !(at >> 32) && CODE3(code[CODE_BEHIND]) == CODE_JNE_1)
+	if (CODE3(at) == CODE_PENDING_32 && !(at >> 32) && CODE3(code[CODE_AFTER]) == CODE_JNE_1)
 		return 1;
 	return CODE3(at) == CODE_JNE_1 && (at >> 48 & 0xff) == CODE_RET;
 }
@@ -210,7 +203,7 @@ static __always_inline int code__around(__u64 pc, __u64 code[CODE_AROUND_WORDS])
 {
 	if (!jvm__read(code, 8 * CODE_AROUND_WORDS, pc - 16))
 		return 0;
-	code[CODE_FAR_BEFORE] = code[CODE_BEHIND] = code[CODE_FAR_BEHIND] = 0;
+	code[CODE_FAR_BEFORE] = code[CODE_AFTER] = code[CODE_FAR_AFTER] = 0;
 	return jvm__read(&code[CODE_NEAR_BEFORE], 16, pc - 8);
 }
 

@@ -165,8 +165,8 @@ __noinline __u32 mappings__version(__u32 space)
 
 /* Sets u->row_begins to 1 if the row after the one in force, @next, begins directly after @in_page.
  * At the end of a page, @next is the first row of a later page. */
-static __always_inline void row__look_behind(struct unwind_state *u, __u32 in_page,
-					     int is_same_page, __u32 next)
+static __always_inline void row__check_previous(struct unwind_state *u, __u32 in_page,
+						int is_same_page, __u32 next)
 {
 	__u32 place = in_page + 1;
 
@@ -194,7 +194,7 @@ __noinline int rule__find_apart(struct unwind_state *u, __u32 rows, __u32 in_pag
 	}
 	row = word__get(rows + u->lo);
 	if (row)
-		row__look_behind(u, in_page, u->lo < last, *row);
+		row__check_previous(u, in_page, u->lo < last, *row);
 	if (!u->lo)
 		return 0;
 	row = word__get(rows + u->lo - 1); /* may be one of an earlier page */
@@ -229,7 +229,7 @@ __noinline int rule__find(struct unwind_state *u, __u32 base, __u32 rows, __u64 
 		else
 			u->hi = mid;
 	}
-	row__look_behind(u, in_page, u->lo < end, *CHUNK_AT(chunk, rows + u->lo));
+	row__check_previous(u, in_page, u->lo < end, *CHUNK_AT(chunk, rows + u->lo));
 	return u->lo ? (int)UNWIND_ROW_RULE(*CHUNK_AT(chunk, rows + u->lo - 1)) : 0;
 }
 

@@ -39,7 +39,7 @@ __noinline __u64 unwind__unhide(struct unwind_state *u, __u64 slot)
 
 /* Returns 1 if the thread has just hit a probe. The kernel sets its registers back to the probed
  * instruction a little later. */
-static __always_inline int unwind__is_behind_trap(const struct unwind_state *u)
+static __always_inline int unwind__is_after_trap(const struct unwind_state *u)
 {
 	__u8 code = 0;
 
@@ -62,7 +62,7 @@ static __always_inline void unwind__start_probes(struct unwind_state *u,
 	utask = BPF_CORE_READ(task, utask);
 	if (!utask || !mm)
 		return;
-	if (in_kernel && unwind__is_behind_trap(u))
+	if (in_kernel && unwind__is_after_trap(u))
 		u->pc--;
 	area = BPF_CORE_READ(mm, uprobes_state.xol_area);
 	if (!area)

@@ -14,7 +14,7 @@ struct patched {
 };
 
 /* Returns the index of the first patch that ends after @address. */
-static size_t first_behind(const struct patched *patched, uint64_t address)
+static size_t first_after(const struct patched *patched, uint64_t address)
 {
 	size_t low = 0, high = patched->n;
 
@@ -35,7 +35,7 @@ static size_t overlay(const struct patched *patched, uint64_t address, void *to,
 {
 	size_t n = 0;
 
-	for (size_t i = first_behind(patched, address); i < patched->n; i++) {
+	for (size_t i = first_after(patched, address); i < patched->n; i++) {
 		const struct memory_patch *patch = &patched->patches[i];
 		uint64_t start = max_of(patch->address, address);
 		uint64_t end = min_of(patch->address + sizeof(patch->word), address + size);

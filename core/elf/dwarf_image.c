@@ -39,7 +39,7 @@ static uint64_t align(uint64_t at)
 	return (at + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
 }
 
-static uint64_t room_behind(size_t name)
+static uint64_t room_after(size_t name)
 {
 	return name == STR ? DWARF_IMAGE_ROOM : 0;
 }
@@ -59,7 +59,7 @@ static int make_plan(const struct elf_file *file, struct plan *plan)
 			continue;
 		}
 		plan->at[i] = at;
-		at = align(at + plan->sections[i].size + room_behind(i));
+		at = align(at + plan->sections[i].size + room_after(i));
 		plan->strings_bytes += strlen(names[i]) + 1;
 		plan->n++;
 	}
@@ -95,7 +95,7 @@ static int fill(const struct elf_file *file, const struct plan *plan, char *imag
 		*next++ = (Elf64_Shdr) { .sh_name = string_at,
 					 .sh_type = SHT_PROGBITS,
 					 .sh_offset = plan->at[i],
-					 .sh_size = plan->sections[i].size + room_behind(i),
+					 .sh_size = plan->sections[i].size + room_after(i),
 					 .sh_addralign = 1 };
 		strcpy(strings + string_at, names[i]);
 		string_at += strlen(names[i]) + 1;

@@ -140,8 +140,8 @@ static bool is_own(const struct code_flow *flow, const struct code_state *state)
 	return state->group == flow->n_groups - 2;
 }
 
-/* Joins a second path to the step @at. @behind: the new path is from the call before the step. */
-static void meet(struct code_flow *flow, size_t at, const struct code_state *state, bool behind)
+/* Joins a second path to the step @at. @after: the new path is from the call before the step. */
+static void meet(struct code_flow *flow, size_t at, const struct code_state *state, bool after)
 {
 	struct code_state *old = &flow->states[at], same = *state;
 	bool changed = code_state__join(old, &same);
@@ -150,7 +150,7 @@ static void meet(struct code_flow *flow, size_t at, const struct code_state *sta
 	same.call = old->call;
 	if (memcmp(old, &same, sizeof(same))) {
 		contradict(flow,
-			   behind || !old->call || !is_own(flow, old) ? state->call : old->call);
+			   after || !old->call || !is_own(flow, old) ? state->call : old->call);
 		if (!is_own(flow, old) && !state->call && !code_flow__is_accepted(flow, old))
 			old->seen = CODE_CONTRADICTED;
 	} else if (changed && is_own(flow, old)) {
@@ -158,7 +158,7 @@ static void meet(struct code_flow *flow, size_t at, const struct code_state *sta
 	}
 }
 
-static void put(struct code_flow *flow, size_t at, const struct code_state *state, bool behind)
+static void put(struct code_flow *flow, size_t at, const struct code_state *state, bool after)
 {
 	struct code_state *old = &flow->states[at];
 
@@ -167,7 +167,7 @@ static void put(struct code_flow *flow, size_t at, const struct code_state *stat
 		return;
 	}
 	if (old->seen == CODE_SEEN) {
-		meet(flow, at, state, behind);
+		meet(flow, at, state, after);
 		return;
 	}
 	*old = *state;

@@ -30,7 +30,7 @@
 #define ALIGN	    16
 #define BLOCK_BYTES (1 << 20) /* a multiple of ALIGN */
 #define BEFORE	    ALIGN     /* bytes that are read before a block */
-#define BEHIND	    16	      /* bytes that are read after a block: a prologue, or a call */
+#define AFTER	    16	      /* bytes that are read after a block: a prologue, or a call */
 
 #define OTHER_BYTES 4096
 #define OTHER_NEAR  4
@@ -47,7 +47,7 @@ struct scan {
 	uint64_t start, end; /* link-time addresses; @start is a multiple of ALIGN */
 	uint8_t *called;     /* owned; a bit for each ALIGN bytes: a call leads there */
 	size_t n_prologues, bytes_per_prologue;
-	uint8_t *block;	    /* owned; BEFORE + BLOCK_BYTES + BEHIND bytes */
+	uint8_t *block;	    /* owned; BEFORE + BLOCK_BYTES + AFTER bytes */
 	uint64_t at;	    /* link-time address of the block */
 	size_t n;	    /* bytes of code in it */
 	uint8_t *other;	    /* owned; for each OTHER_BYTES: contains code of another compiler */
@@ -69,8 +69,8 @@ static int read_block(struct scan *scan, uint64_t at)
 
 	scan->at = at;
 	scan->n = min_of(scan->end - at, (uint64_t)BLOCK_BYTES);
-	to = min_of(scan->end, at + scan->n + BEHIND);
-	memset(scan->block, 0, BEFORE + BLOCK_BYTES + BEHIND);
+	to = min_of(scan->end, at + scan->n + AFTER);
+	memset(scan->block, 0, BEFORE + BLOCK_BYTES + AFTER);
 	return ret
 		       ?: elf_file__read(scan->file, from, scan->block + BEFORE - (at - from),
 					 to - from);
@@ -142,7 +142,7 @@ static bool is_called(const struct scan *scan, size_t i)
 }
 
 /* Returns true if a linker's filling precedes this aligned address. */
-static bool is_behind_filling(const uint8_t *code)
+static bool is_after_filling(const uint8_t *code)
 {
 	return code[-1] == INT3 && (code[-2] == INT3 || code[-2] == RET);
 }
@@ -163,7 +163,7 @@ static bool is_near_other(const struct scan *scan, size_t i)
 static unsigned int start_flags(const struct scan *scan, size_t i)
 {
 	const uint8_t *code = code_at(scan, i);
-	bool apart = is_called(scan, i) || is_behind_filling(code) || scan->at + i == scan->start;
+	bool apart = is_called(scan, i) || is_after_filling(code) || scan->at + i == scan->start;
 
 	if (is_prologue(code) && (apart || code[-1] == INT3))
 		return is_near_other(scan, i) ? KEEPS_POINTERS | KEEPS_CALLERS : KEEPS_ALL;
@@ -228,7 +228,7 @@ static int read_range(struct scan *scan)
 	if (scan->start >= scan->end || bytes > RANGE_BYTES_MAX)
 		return -ENOENT;
 	scan->called = calloc(bytes / ALIGN / 8 + 1, 1);
-	scan->block = malloc(BEFORE + BLOCK_BYTES + BEHIND);
+	scan->block = malloc(BEFORE + BLOCK_BYTES + AFTER);
 	scan->n_pages = bytes / OTHER_BYTES + 1;
 	scan->other = calloc(scan->n_pages, 1);
 	ret = scan->called && scan->block && scan->other ? each_block(scan, on_note) : -ENOMEM;

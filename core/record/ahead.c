@@ -87,8 +87,8 @@ int session__read_ahead(struct session *session, struct err *err)
 {
 	if (!session->ahead.reader)
 		return 0;
-	priority__hurry(session->ring.is_behind || !read_ahead__is_done(session->ahead.reader));
-	return session->ring.is_behind ? 0 : read_until(session, now_ns() + ROUND_NS, err);
+	priority__hurry(session->ring.is_lagging || !read_ahead__is_done(session->ahead.reader));
+	return session->ring.is_lagging ? 0 : read_until(session, now_ns() + ROUND_NS, err);
 }
 
 static void note_lag(struct session *session)
@@ -109,7 +109,7 @@ int session__watch_ahead(struct session *session, uint64_t now, uint64_t elapsed
 	if (!session->ahead.reader)
 		return 0;
 	session->ahead.unread = read_ahead__count(session->ahead.reader);
-	if (session->ring.is_behind)
+	if (session->ring.is_lagging)
 		session->ahead.unread += tracker__count_unmet(session->tracker);
 	if (session->ahead.unread) {
 		session->ahead.lag.unread =

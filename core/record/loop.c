@@ -304,7 +304,7 @@ static int load_ahead(struct session *session, struct err *err)
 	struct err ignored = {};
 	int i = session->loop.n_loaded;
 
-	if (!opts->runtimes[i] || session->ring.is_behind || !session__has_read_ahead(session) ||
+	if (!opts->runtimes[i] || session->ring.is_lagging || !session__has_read_ahead(session) ||
 	    session__is_linking(session) ||
 	    (now < session->command.follow_until_ns && session->loop.woken_ns) ||
 	    now < session->start_ns + AHEAD_AFTER_NS || !expects_runtimes(session))

@@ -116,7 +116,7 @@ struct session_ring {
 	int ret;	   /* negative: error of a callback while the ring was consumed */
 	uint64_t until_ns; /* records of later samples stay in the ring */
 	uint64_t end_ns;   /* consuming pauses then, for the loop's other work */
-	bool is_behind;	   /* it paused before all was consumed */
+	bool is_lagging;   /* it paused before all was consumed */
 };
 
 struct session_mappings {

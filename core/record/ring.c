@@ -100,8 +100,8 @@ static int on_ring_record(void *ctx, void *data, size_t size)
 		ret = session__note_end(session, data, size);
 	if (ret)
 		return ret;
-	session->ring.is_behind = now_ns() >= session->ring.end_ns;
-	if (session->ring.is_behind || late)
+	session->ring.is_lagging = now_ns() >= session->ring.end_ns;
+	if (session->ring.is_lagging || late)
 		return -EAGAIN;
 	return 0;
 }
@@ -110,7 +110,7 @@ static int consume_ring(struct session *session)
 {
 	int n;
 
-	session->ring.is_behind = false;
+	session->ring.is_lagging = false;
 	session->ring.end_ns = session->ring.until_ns + CONSUME_NS;
 	n = ring_buffer__consume(session->ring.buffer);
 	return n == -EAGAIN ? 0 : n;
@@ -139,10 +139,10 @@ int session__consume(struct session *session, struct err *err)
 	consume_mmaps(session);
 	n = session->ring.ret < 0 ? session->ring.ret : consume_ring(session);
 	if (n >= 0 &&
-	    !session->ring.is_behind) /* otherwise samples would be resolved by later mappings */
+	    !session->ring.is_lagging) /* otherwise samples would be resolved by later mappings */
 		refresh_remapped(session);
 	if (n >= 0)
-		return session->ring.is_behind
+		return session->ring.is_lagging
 			       ? 0
 			       : routing__consumed(&session->routing, session->ring.until_ns, err);
 	*err = session->ring.err;
@@ -158,7 +158,7 @@ int session__drain(struct session *session, struct err *err)
 		if (now_ns() >= end_ns)
 			capture__skip_copies(session->capture);
 		ret = session__consume(session, err);
-	} while (!ret && session->ring.is_behind);
+	} while (!ret && session->ring.is_lagging);
 	return ret;
 }
 

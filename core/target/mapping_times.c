@@ -477,7 +477,7 @@ int mapping_times__cover(struct process *process, const struct mapping_event *ev
 		}
 		be_unsure(process, mapped, event);
 		ret = keep_ended(process, mapped, event->time_ns, event->time_ns);
-		process->is_behind = true;
+		process->is_stale = true;
 		process->changed_ns = now_ns();
 		if (!ret && mapped->end > event->end && mapped->start < event->start)
 			ret = split_at(process, i, event->end);

@@ -83,7 +83,7 @@ static void drop_mapped(struct process *process)
 	process->mapped = NULL;
 	process->n_mapped = 0;
 	process->charged = 0;
-	process->is_behind = false;
+	process->is_stale = false;
 }
 
 void process__clear_mapped(struct process *process)

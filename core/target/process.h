@@ -87,7 +87,7 @@ struct process {
 	struct mapping_times *times;   /* ended mappings; NULL: none */
 	struct quota_account *account; /* account charged for these; NULL: none yet */
 	uint64_t charged;	       /* bytes */
-	bool is_behind;		       /* `space` lacks some of the mappings */
+	bool is_stale;		       /* `space` lacks some of the mappings */
 	uint64_t refreshed_ns;	       /* time of the last reading of the mappings */
 	uint64_t covered_ns;	       /* time at which a recorded mapping was last covered */
 	uint64_t changed_ns;	       /* time of the last change of the mappings */

@@ -101,7 +101,7 @@ static bool same_mappings(const struct process *process, const struct procfs_map
 {
 	size_t i, k = 0;
 
-	if (process->is_behind || mapping_times__has_notes(process) ||
+	if (process->is_stale || mapping_times__has_notes(process) ||
 	    process->space->shared->ended_read != ended)
 		return false;
 	for (i = 0; i < mappings->n; i++) {
@@ -552,7 +552,7 @@ static int insert_mapped(struct process *process, struct part rec, struct image 
 		.path = path
 	};
 	process->n_mapped++;
-	process->is_behind = true;
+	process->is_stale = true;
 	process->changed_ns = now_ns();
 	return 0;
 }

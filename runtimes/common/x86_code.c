@@ -83,7 +83,7 @@ static bool distance_at(const struct x86_stub *stub, size_t i, uint8_t opcode, i
 }
 
 /* Reads the code behind `mov %fs:0,%rax`: a variable at a fixed distance, or a slot. */
-static bool tls_behind_base(const struct x86_stub *stub, size_t i, struct x86_tls *tls)
+static bool tls_after_base(const struct x86_stub *stub, size_t i, struct x86_tls *tls)
 {
 	tls->kind = X86_TLS_FIXED;
 	if (distance_at(stub, i, 0x8d, &tls->offset) || distance_at(stub, i, 0x8b, &tls->offset))
@@ -107,7 +107,7 @@ static bool tls_at_offset(const struct x86_stub *stub, size_t i, struct x86_tls 
 		return false;
 	tls->kind = X86_TLS_FIXED;
 	tls->offset = (int32_t)x86_stub__value(stub, i + 5);
-	if (!tls->offset && !tls_behind_base(stub, i + 9, tls))
+	if (!tls->offset && !tls_after_base(stub, i + 9, tls))
 		return false;
 	return tls->kind == X86_TLS_SLOT || tls->offset < 0;
 }

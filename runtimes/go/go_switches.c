@@ -41,18 +41,18 @@ bool go_function__is(const struct go_function *function, const char *name)
 }
 
 /* Behind the first instruction from `from` on that has these bytes; 0: there is none. */
-static size_t behind(const struct code *code, size_t from, const char *bytes, size_t n)
+static size_t after(const struct code *code, size_t from, const char *bytes, size_t n)
 {
 	const uint8_t *at =
 		from < code->n ? memmem(code->bytes + from, code->n - from, bytes, n) : NULL;
 
 	return at ? at - code->bytes + n : 0;
 }
-#define BEHIND(code, from, bytes) behind(code, from, bytes, sizeof(bytes) - 1)
+#define AFTER(code, from, bytes) after(code, from, bytes, sizeof(bytes) - 1)
 
 /* Returns the offset behind the next `mov 0x38(reg),%rsp` (g.sched.sp), or behind a `mov %rbx,%rsp`
  * whose %rbx was loaded from there. */
-static size_t behind_switch(const struct code *code, size_t from)
+static size_t after_switch(const struct code *code, size_t from)
 {
 	for (size_t i = from; i + 4 <= code->n; i++) {
 		const uint8_t *at = code->bytes + i;
@@ -77,9 +77,9 @@ static int32_t number_at(const struct code *code, size_t at)
 
 static bool find_places(const struct code *code, struct go_places *ret)
 {
-	size_t tls = BEHIND(code, 0, "\x64\x48\x8b\x04\x25"); /* mov %fs:N,%rax */
-	size_t register_ = BEHIND(code, 0, "\x48\xc7\xc1");   /* mov $N,%rcx: may be anywhere */
-	size_t curg = BEHIND(code, 0, "\x48\x3b\x83");	      /* cmp N(%rbx),%rax */
+	size_t tls = AFTER(code, 0, "\x64\x48\x8b\x04\x25"); /* mov %fs:N,%rax */
+	size_t register_ = AFTER(code, 0, "\x48\xc7\xc1");   /* mov $N,%rcx: may be anywhere */
+	size_t curg = AFTER(code, 0, "\x48\x3b\x83");	     /* cmp N(%rbx),%rax */
 
 	if (!tls)
 		tls = register_;
@@ -98,7 +98,7 @@ static uint32_t find_goid(const struct code *code)
 {
 	uint32_t found = 0;
 
-	for (size_t at = 0; (at = BEHIND(code, at, "\xf0\x0f\xb1"));) {
+	for (size_t at = 0; (at = AFTER(code, at, "\xf0\x0f\xb1"));) {
 		uint8_t mode = at < code->n ? code->bytes[at] : 0;
 		int32_t status = 0;
 
@@ -170,9 +170,9 @@ static size_t of_systemstack(const struct code *code, const struct go_table *tab
 			     const struct go_places *places, const struct go_function *function,
 			     struct go_switch *ret)
 {
-	size_t start = behind_switch(code, 0);
+	size_t start = after_switch(code, 0);
 
-	return one(code, start, behind_switch(code, start),
+	return one(code, start, after_switch(code, start),
 		   to_stack(places, places->curg_at / 8, G_SCHED_SP,
 			    stack_words(table, function, start)),
 		   ret);
@@ -187,13 +187,13 @@ static size_t of_leaving(const struct code *code, const struct go_table *table,
 
 	(void)table, (void)function;
 	rule.flags = UNWIND_PC_FOLLOWS;
-	return one(code, behind_switch(code, 0), 0, rule, ret);
+	return one(code, after_switch(code, 0), 0, rule, ret);
 }
 
 /* Behind the next `sub $N,%rsp`; 0: there is none. */
-static size_t behind_room(const struct code *code, size_t from)
+static size_t after_room(const struct code *code, size_t from)
 {
-	size_t at = BEHIND(code, from, "\x48\x83\xec");
+	size_t at = AFTER(code, from, "\x48\x83\xec");
 
 	return at ? at + 1 : 0;
 }
@@ -205,14 +205,14 @@ static size_t of_asmcgocall(const struct code *code, const struct go_table *tabl
 			    const struct go_places *places, const struct go_function *function,
 			    struct go_switch *ret)
 {
-	size_t start = behind_switch(code, 0), goroutine, saved, back, n;
+	size_t start = after_switch(code, 0), goroutine, saved, back, n;
 	uint32_t words = stack_words(table, function, start);
 	struct unwind_rule rule = { .kind = UNWIND_RESUME,
 				    .cfa_add = words << 24,
 				    .fp_words = UNWIND_WORDS_LOST,
 				    .aux_words = UNWIND_WORDS_LOST };
 
-	struct unwind_rule in_rdx = { .kind = BEHIND(code, 0, "\x48\x89\xe2") /* mov %rsp,%rdx */
+	struct unwind_rule in_rdx = { .kind = AFTER(code, 0, "\x48\x89\xe2") /* mov %rsp,%rdx */
 						      ? UNWIND_REG
 						      : UNWIND_UNSUPPORTED,
 				      .reg = UNWIND_REG_RDX,
@@ -220,30 +220,30 @@ static size_t of_asmcgocall(const struct code *code, const struct go_table *tabl
 				      .fp_words = UNWIND_WORDS_LOST,
 				      .aux_words = UNWIND_WORDS_LOST };
 
-	goroutine = start ? BEHIND(code, start, "\x48\x89\x7c\x24") : 0; /* mov %rdi,N(%rsp) */
-	saved = goroutine ? BEHIND(code, goroutine, "\x48\x29\xd7") : 0; /* sub %rdx,%rdi */
+	goroutine = start ? AFTER(code, start, "\x48\x89\x7c\x24") : 0; /* mov %rdi,N(%rsp) */
+	saved = goroutine ? AFTER(code, goroutine, "\x48\x29\xd7") : 0; /* sub %rdx,%rdi */
 	if (!saved || saved + 8 > code->n)
 		return 0;
 	rule.cfa_off = code->bytes[goroutine];
 	saved += code->bytes[saved + 2] == 0x3c ? 4 : 5; /* mov %rdi,(%rsp) or N(%rsp) */
-	back = BEHIND(code, saved, "\x48\x89\xf4");	 /* mov %rsi,%rsp */
+	back = AFTER(code, saved, "\x48\x89\xf4");	 /* mov %rsi,%rsp */
 	n = one(code, start, saved, to_stack(places, places->curg_at / 8, G_SCHED_SP, words), ret);
 	n += one(code, saved, back, rule, ret + n);
-	saved = back ? BEHIND(code, back, "\x48\x89\x14\x24") : 0; /* mov %rdx,(%rsp) */
+	saved = back ? AFTER(code, back, "\x48\x89\x14\x24") : 0; /* mov %rdx,(%rsp) */
 	if (back && !saved)
-		saved = BEHIND(code, back, "\x48\x89\x54\x24"); /* N(%rsp); N is passed, too */
+		saved = AFTER(code, back, "\x48\x89\x54\x24"); /* N(%rsp); N is passed, too */
 	if (!saved)
 		return n;
-	n += one(code, behind_room(code, back), saved, in_rdx, ret + n);
-	return n + one(code, saved, BEHIND(code, saved, "\x48\x89\xf4"), rule, ret + n);
+	n += one(code, after_room(code, back), saved, in_rdx, ret + n);
+	return n + one(code, saved, AFTER(code, saved, "\x48\x89\xf4"), rule, ret + n);
 }
 
 /* Behind the last instruction in front of @end that stores the stack pointer to g.sched.sp. */
-static size_t behind_publishing(const struct code *code, size_t end)
+static size_t after_publishing(const struct code *code, size_t end)
 {
 	size_t found = 0;
 
-	for (size_t at = 0; (at = BEHIND(code, at, "\x48\x89\x66\x38")) && at <= end;)
+	for (size_t at = 0; (at = AFTER(code, at, "\x48\x89\x66\x38")) && at <= end;)
 		found = at; /* mov %rsp,0x38(%rsi) */
 	return found;
 }
@@ -256,9 +256,9 @@ static size_t of_cgocallback(const struct code *code, const struct go_table *tab
 			     const struct go_places *places, const struct go_function *function,
 			     struct go_switch *ret)
 {
-	size_t start = BEHIND(code, 0, "\x48\x89\xfc"); /* mov %rdi,%rsp */
-	size_t back = behind_switch(code, start), published = behind_publishing(code, start);
-	size_t restored = back ? BEHIND(code, back, "\x48\x89\x46\x38") : 0; /* %rax,0x38(%rsi) */
+	size_t start = AFTER(code, 0, "\x48\x89\xfc"); /* mov %rdi,%rsp */
+	size_t back = after_switch(code, start), published = after_publishing(code, start);
+	size_t restored = back ? AFTER(code, back, "\x48\x89\x46\x38") : 0; /* %rax,0x38(%rsi) */
 	uint32_t words = stack_words(table, function, start);
 	struct unwind_rule rule = to_stack(places, M_G0, G_SCHED_SP, words);
 	struct unwind_rule own = { .kind = UNWIND_REG,
@@ -284,8 +284,8 @@ static size_t of_vdso(const struct code *code, const struct go_table *table,
 		      const struct go_places *places, const struct go_function *function,
 		      struct go_switch *ret)
 {
-	size_t start = behind_switch(code, 0), stored = BEHIND(code, 0, "\x48\x89\x93");
-	size_t end = BEHIND(code, start, "\x4c\x89\xe4"); /* mov %r12,%rsp */
+	size_t start = after_switch(code, 0), stored = AFTER(code, 0, "\x48\x89\x93");
+	size_t end = AFTER(code, start, "\x4c\x89\xe4"); /* mov %r12,%rsp */
 	struct unwind_rule rule = to_stack(places, 0, 0, 0);
 	int32_t at = stored ? number_at(code, stored) : 0; /* mov %rdx,N(%rbx) */
 

@@ -18,7 +18,7 @@
 #define WORD	     8
 /* Words of 0 around the frames, since the unwinder reads ahead and behind. */
 #define WORDS_BEFORE 8
-#define WORDS_BEHIND 64
+#define WORDS_AFTER  64
 
 /* Words of an interpreted frame, as distances from its rbp. The first two hold such distances. */
 #define SENDER_SP (-1)
@@ -181,10 +181,10 @@ static int add(struct jvm_frozen *frozen, const uint64_t *words, size_t n)
  * stack pointer if the outermost frame so far is interpreted, else 0; updated. */
 static int add_chunk(struct jvm_frozen *frozen, struct chunk *chunk, uint64_t *last_sender_sp)
 {
-	uint64_t behind = STACK + frozen->n * WORD, end, fp, *sender_sp;
+	uint64_t stack_end = STACK + frozen->n * WORD, end, fp, *sender_sp;
 	int rc;
 
-	chunk->start = behind - chunk->sp * (uint64_t)WORD;
+	chunk->start = stack_end - chunk->sp * (uint64_t)WORD;
 	rc = chunk__settle(chunk, &end, &sender_sp);
 	if (rc)
 		return rc;
@@ -193,10 +193,10 @@ static int add_chunk(struct jvm_frozen *frozen, struct chunk *chunk, uint64_t *l
 		frozen->words[frozen->n - LINK].word = fp;
 		frozen->words[frozen->n - 1].word = chunk->pc;
 		if (*last_sender_sp)
-			frozen->words[*last_sender_sp].word = behind;
+			frozen->words[*last_sender_sp].word = stack_end;
 	} else {
 		frozen->pc = chunk->pc;
-		frozen->sp = behind;
+		frozen->sp = stack_end;
 		frozen->fp = fp;
 	}
 	*last_sender_sp =
@@ -235,7 +235,7 @@ int jvm_frozen__read(const struct jvm_chunks *chunks, uint64_t at, struct jvm_fr
 	if (!rc && ret->pc)
 		ret->words[ret->n - 1].word = nowhere(chunks->objects->vm);
 	if (!rc)
-		rc = add(ret, NULL, WORDS_BEHIND);
+		rc = add(ret, NULL, WORDS_AFTER);
 	if (rc || !ret->pc)
 		ret->n = 0;
 	return rc;

@@ -104,8 +104,8 @@ static bool image__has(const struct image *image, const char *type, const char *
 
 /* Finds the parts until JDK 22, where all of them follow the machine code. JDK 9 to 22 have the
  * address of one part. */
-static void find_parts_behind(struct image *image, struct part *pcs, struct part *data,
-			      struct part *metadata)
+static void find_parts_after(struct image *image, struct part *pcs, struct part *data,
+			     struct part *metadata)
 {
 	if (image__has(image, "CompiledMethod", "_scopes_data_begin"))
 		data->start = image__field(image, "CompiledMethod", "_scopes_data_begin");
@@ -221,7 +221,7 @@ static int nmethod__copy(struct jvm_nmethod *nmethod, struct image *image)
 	if (image__has(image, "nmethod", "_immutable_data"))
 		find_parts_apart(image, &pcs, &data, &metadata);
 	else
-		find_parts_behind(image, &pcs, &data, &metadata);
+		find_parts_after(image, &pcs, &data, &metadata);
 	nmethod->entry_bci = image__field(image, "nmethod", "_entry_bci");
 	if (image->lacks)
 		return -EBADMSG;

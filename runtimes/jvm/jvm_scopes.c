@@ -43,7 +43,7 @@ bool jvm_scopes__agree(const struct jvm_scopes *scopes, uint32_t pc_offset, uint
 		       uint32_t *ret_end)
 {
 	size_t next = find_place(scopes, (int64_t)pc_offset + 1);
-	struct jvm_scope_place before, behind;
+	struct jvm_scope_place before, after;
 
 	if (!next || next >= scopes->n_pcs || !scopes->pcs[next - 1].scope ||
 	    !scopes->pcs[next].scope)
@@ -51,8 +51,8 @@ bool jvm_scopes__agree(const struct jvm_scopes *scopes, uint32_t pc_offset, uint
 	*ret_start = scopes->pcs[next - 1].offset;
 	*ret_end = scopes->pcs[next].offset;
 	return !jvm_scopes__read(scopes, scopes->pcs[next - 1].scope, &before) &&
-	       !jvm_scopes__read(scopes, scopes->pcs[next].scope, &behind) &&
-	       before.method == behind.method && before.caller == behind.caller;
+	       !jvm_scopes__read(scopes, scopes->pcs[next].scope, &after) &&
+	       before.method == after.method && before.caller == after.caller;
 }
 
 struct path {

@@ -141,7 +141,7 @@ static bool is_file_name(const struct reader *reader, uint64_t string)
 static const char *check_function(const struct reader *reader, uint64_t function, uint64_t opline)
 {
 	const struct php_offsets *offsets = reader->offsets;
-	uint64_t opcodes, filename, behind;
+	uint64_t opcodes, filename, opcodes_end;
 	uint32_t last, line, first_line;
 	uint8_t code;
 
@@ -149,12 +149,12 @@ static const char *check_function(const struct reader *reader, uint64_t function
 	    !read_at(reader, function + offsets->last, &last, sizeof(last)) || !opcodes || !last ||
 	    last > OPS_MAX)
 		return "operations of functions";
-	behind = opcodes + (uint64_t)last * OP_BYTES;
-	if (opline < opcodes || opline >= behind || (opline - opcodes) % OP_BYTES)
+	opcodes_end = opcodes + (uint64_t)last * OP_BYTES;
+	if (opline < opcodes || opline >= opcodes_end || (opline - opcodes) % OP_BYTES)
 		return "operations of functions";
-	if (!read_at(reader, behind - OP_BYTES + OP_CODE, &code, sizeof(code)) ||
+	if (!read_at(reader, opcodes_end - OP_BYTES + OP_CODE, &code, sizeof(code)) ||
 	    (code != OP_RETURN && code != OP_RETURN_BY_REF && code != OP_GENERATOR_RETURN) ||
-	    !read_at(reader, behind - OP_BYTES + OP_LINE, &line, sizeof(line)) ||
+	    !read_at(reader, opcodes_end - OP_BYTES + OP_LINE, &line, sizeof(line)) ||
 	    !read_at(reader, opcodes + OP_LINE, &first_line, sizeof(first_line)) ||
 	    line < first_line)
 		return "operations of functions";

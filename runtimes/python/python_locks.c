@@ -140,8 +140,8 @@ static void see_condition(struct search *search, uint64_t condition)
 	add_hold(search, lock_of(search, condition));
 }
 
-/* `behind`: the slot above. */
-static void see_value(struct search *search, uint64_t value, uint64_t behind)
+/* `outer`: the slot above. */
+static void see_value(struct search *search, uint64_t value, uint64_t outer)
 {
 	struct python_reader *reader = &search->reader;
 	uint64_t called, self;
@@ -149,9 +149,9 @@ static void see_value(struct search *search, uint64_t value, uint64_t behind)
 	if (reader->version->minor >= SEPARATE_EXIT_SINCE) {
 		if (python_object__is(reader, value, "method_descriptor")) {
 			if (is_exit(search, python_object__field(reader, value, DESCRIPTOR_DEF)))
-				add_hold(search, behind);
-		} else if (is_exit_of_condition(search, value, behind)) {
-			see_condition(search, behind);
+				add_hold(search, outer);
+		} else if (is_exit_of_condition(search, value, outer)) {
+			see_condition(search, outer);
 		}
 		return;
 	}
@@ -181,17 +181,17 @@ static uint64_t waits_for_condition(struct search *search, const struct python_f
 
 static void see_frame(struct search *search, const struct python_frame *frame)
 {
-	uint64_t condition = waits_for_condition(search, frame), value, behind;
+	uint64_t condition = waits_for_condition(search, frame), value, outer;
 
 	if (condition && search->n_released < ARRAY_SIZE(search->released))
 		search->released[search->n_released++] = condition;
 	value = python_frame__value(&search->reader, frame->stack, 0);
-	for (unsigned i = 0; i < frame->n_live; i++, value = behind) {
-		behind = i + 1 < frame->n_live
-				 ? python_frame__value(&search->reader, frame->stack, i + 1)
-				 : 0;
+	for (unsigned i = 0; i < frame->n_live; i++, value = outer) {
+		outer = i + 1 < frame->n_live
+				? python_frame__value(&search->reader, frame->stack, i + 1)
+				: 0;
 		if (value)
-			see_value(search, value, behind);
+			see_value(search, value, outer);
 	}
 }
 

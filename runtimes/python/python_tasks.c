@@ -113,7 +113,7 @@ static uint64_t awaited_by(struct search *search, uint64_t frame)
 
 /* The coroutine behind the objects that await it for others: each has it as its first member
  * (Objects/genobject.c). */
-static uint64_t behind(struct search *search, uint64_t object)
+static uint64_t object_of(struct search *search, uint64_t object)
 {
 	static const char *const wrappers[] = { "coroutine_wrapper", "async_generator_asend",
 						"async_generator_athrow", "anext_awaitable" };
@@ -143,7 +143,7 @@ static void follow(struct search *search, uint64_t coroutine, struct chain *ret)
 		if (!frame)
 			return;
 		ret->frames[ret->n++] = frame;
-		ret->awaited = behind(search, awaited_by(search, frame));
+		ret->awaited = object_of(search, awaited_by(search, frame));
 	}
 }
 

@@ -331,10 +331,10 @@ static inline uint8_t *image__nmethod(size_t first)
 	uint8_t *blob = image__blob(first, 8, "nmethod"), *apart = image__take(256);
 	uint8_t *data = image.layout == LAYOUT_25 ? image__take(64) : blob + NMETHOD_DATA;
 	uint8_t x = image__excludes_zero();
-	bool is_behind = image.layout == LAYOUT_17 || image.layout == LAYOUT_8;
+	bool is_after = image.layout == LAYOUT_17 || image.layout == LAYOUT_8;
 	const uint8_t scopes[] = { 0xff, 0 + x, 1 + x, 4 + 1 + x, 1 + x, 2 + x, 0 + 1 + x };
-	uint8_t *scopes_at = is_behind ? blob + NMETHOD_DATA + 24 : apart + 72;
-	uint8_t *pcs_at = is_behind ? scopes_at + 8 : apart + 8;
+	uint8_t *scopes_at = is_after ? blob + NMETHOD_DATA + 24 : apart + 72;
+	uint8_t *pcs_at = is_after ? scopes_at + 8 : apart + 8;
 
 	SET(blob, "CodeBlob", "_code_begin", blob + NMETHOD_CODE);
 	SET(blob, "CodeBlob", "_code_offset", NMETHOD_CODE);
@@ -349,10 +349,10 @@ static inline uint8_t *image__nmethod(size_t first)
 	SET(blob, "nmethod", "_compile_id", NMETHOD_ID);
 	SET(blob, "nmethod", "_entry_bci", -1);
 	SET(blob, "nmethod", "_stub_offset", NMETHOD_STUBS);
-	SET(blob, "nmethod", "_metadata_offset", is_behind ? NMETHOD_DATA + 8 : 8);
-	SET(blob, "nmethod", "_scopes_pcs_offset", is_behind ? pcs_at - blob : pcs_at - apart);
+	SET(blob, "nmethod", "_metadata_offset", is_after ? NMETHOD_DATA + 8 : 8);
+	SET(blob, "nmethod", "_scopes_pcs_offset", is_after ? pcs_at - blob : pcs_at - apart);
 	SET(blob, "nmethod", "_dependencies_offset", pcs_at + sizeof(pcs) - blob);
-	SET(blob, "nmethod", "_scopes_data_offset", scopes_at - (is_behind ? blob : apart));
+	SET(blob, "nmethod", "_scopes_data_offset", scopes_at - (is_after ? blob : apart));
 	SET(blob, "nmethod", "_immutable_data", apart);
 	SET(blob, "nmethod", "_immutable_data_size", 128);
 	memcpy(data + 8, &image.outer, 8);

@@ -107,7 +107,7 @@ static void test_replaced(void)
 	cover(event(1000, AT, SIZE, 2));
 	is_str(path_at(AT, 999), "/first", "the old library until its end");
 	is_str(path_at(AT, 1000), "nothing", "then none that is known");
-	ok(process.is_behind, "the mappings are to be read again");
+	ok(process.is_stale, "the mappings are to be read again");
 	ok(!mapping_times__is_unsure(&process, AT, 999) &&
 		   mapping_times__is_unsure(&process, AT, 1000) &&
 		   mapping_times__is_unsure(&process, AT + SIZE - 1, UINT64_MAX - 1) &&

@@ -122,7 +122,7 @@ static void test_unreadable(void)
 
 /* Makes compiled code call a C function. The store of the record begins @n bytes before the return
  * address. */
-static void call_behind(size_t n)
+static void call_after(size_t n)
 {
 	uint64_t at = record();
 
@@ -166,11 +166,11 @@ static void test_line(void)
 	ok(index_shown() == RUBY_INDEX_UNKNOWN && walked("|;main;f", 0),
 	   "%s: compiled code itself executes: no line", version);
 	is_int(FRAME_KEY_INDEX(sample__key(1)), 3, "%s: ... of the innermost frame", version);
-	call_behind(40);
+	call_after(40);
 	is_int(index_shown(), 7, "%s: a call behind which the record is stored", version);
-	call_behind(ZJIT_BEFORE);
+	call_after(ZJIT_BEFORE);
 	is_int(index_shown(), 7, "%s: as far before it as is read", version);
-	call_behind(ZJIT_BEFORE + 8);
+	call_after(ZJIT_BEFORE + 8);
 	ok(index_shown() == RUBY_INDEX_UNKNOWN && walked("|;main;f", 0),
 	   "%s: the record is stored nowhere near: no line", version);
 	put(cfp + 48, 0);
@@ -183,12 +183,12 @@ static void test_leaf_call(void)
 	reset_zjit(ZJIT_CODE);
 	enter("main");
 	compile(7);
-	call_behind(60);
+	call_after(60);
 	is_int(index_shown(), 7, "%s: one call behind the record", version);
 	memcpy(code + RETURNS - 30, "\xff\xd0", 2);
 	run();
 	is_int(index_shown(), RUBY_INDEX_UNKNOWN, "%s: a second call, by a register", version);
-	call_behind(60);
+	call_after(60);
 	put_call(RETURNS - 30, ZJIT_CODE + 16);
 	run();
 	is_int(index_shown(), RUBY_INDEX_UNKNOWN, "%s: a second call, of compiled code", version);
@@ -198,7 +198,7 @@ static void test_leaf_call(void)
 	put_call(RETURNS - 30, entry_at + 3 * ZJIT_NEAR);
 	run();
 	is_int(index_shown(), 7, "%s: a byte that is no call", version);
-	call_behind(60);
+	call_after(60);
 	put_call(RETURNS - 5, ZJIT_CODE + 16);
 	run();
 	is_int(index_shown(), 7, "%s: the call itself is of that form", version);
