@@ -398,7 +398,7 @@ static __noinline int zjit__is_fresh(struct ruby_state *state)
 	call->entry_at = state->proc.zjit_at;
 	call->code_start = state->proc.jit_start;
 	call->code_end = state->proc.jit_end;
-	call->window = call->stores = 0;
+	call->last_bytes = call->stores = 0;
 	if (!call->returns ||
 	    read_user(call->code, sizeof(call->code), call->returns - ZJIT_BEFORE))
 		return 0;
@@ -434,7 +434,7 @@ static __noinline int yjit__is_fresh(struct ruby_state *state)
 	call->record = state->zjit.pc;
 	call->code_start = state->proc.jit_start;
 	call->code_end = state->proc.jit_end;
-	call->window = call->stores = 0;
+	call->last_bytes = call->stores = 0;
 	if (read_user(call->code, sizeof(call->code), call->returns - ZJIT_BEFORE))
 		return 0;
 	bpf_loop(ZJIT_BEFORE, yjit__on_byte, NULL, 0);

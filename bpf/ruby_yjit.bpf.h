@@ -63,13 +63,13 @@ static __always_inline int yjit__find(const struct scratch *scratch,
 
 static __always_inline int yjit__leaves(const struct zjit_call *call, __u32 i)
 {
-	__u64 last5 = call->window >> 24, target;
+	__u64 last5 = call->last_bytes >> 24, target;
 
 	if (last5 == YJIT_SETS_FRAME || last5 == YJIT_RETURNS)
 		return 1;
 	if ((last5 & 0xff) != 0xe9)
 		return 0;
-	target = call->returns - ZJIT_BEFORE + i + 1 + (__s64)(__s32)(call->window >> 32);
+	target = call->returns - ZJIT_BEFORE + i + 1 + (__s64)(__s32)(call->last_bytes >> 32);
 	return target - call->code_start < call->code_end - call->code_start;
 }
 
@@ -77,18 +77,18 @@ static __always_inline int yjit__leaves(const struct zjit_call *call, __u32 i)
  * low pc `movq $pc,(%r13)`, or `mov $pc` to %eax or another register. */
 static __always_inline int yjit__stores(const struct zjit_call *call)
 {
-	__u64 window = call->window;
+	__u64 last_bytes = call->last_bytes;
 
-	if (window == call->record)
+	if (last_bytes == call->record)
 		return 1;
-	if (window >> 32 != call->record)
+	if (last_bytes >> 32 != call->record)
 		return 0;
-	return (__u32)window == 0x0045c749 || (window >> 24 & 0xf8) == 0xb8;
+	return (__u32)last_bytes == 0x0045c749 || (last_bytes >> 24 & 0xf8) == 0xb8;
 }
 
 static __always_inline void yjit__step(struct zjit_call *call, __u32 i)
 {
-	call->window = call->window >> 8 | (__u64)call->code[i & (ZJIT_BEFORE - 1)] << 56;
+	call->last_bytes = call->last_bytes >> 8 | (__u64)call->code[i & (ZJIT_BEFORE - 1)] << 56;
 	if (yjit__stores(call))
 		call->stores = 1;
 	else if (i < ZJIT_BEFORE - ZJIT_CALL_BYTES &&

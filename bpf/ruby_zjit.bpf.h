@@ -54,10 +54,10 @@ static __always_inline enum zjit_frame zjit__read(__u64 jit_return, struct zjit_
 #define ZJIT_NEAR	 (1ULL << 27) /* limit for the distance of its file's C functions */
 
 struct zjit_call {
-	__u64 record;	/* value that the code stores: a record's address, or YJIT's pc */
-	__u64 returns;	/* the return address */
-	__u64 window;	/* the last 8 bytes read */
-	__u64 entry_at; /* address of rb_zjit_entry */
+	__u64 record;	  /* value that the code stores: a record's address, or YJIT's pc */
+	__u64 returns;	  /* the return address */
+	__u64 last_bytes; /* the last 8 bytes read */
+	__u64 entry_at;	  /* address of rb_zjit_entry */
 	__u64 code_start, code_end;
 	__u32 stores; /* the record is loaded, and no call follows */
 	__u32 pad;
@@ -86,19 +86,19 @@ static __always_inline int zjit__calls(const struct zjit_call *call, __u32 i)
 {
 	__u64 target;
 
-	if ((call->window >> 48 & 0xf8ff) == 0xd0ff)
+	if ((call->last_bytes >> 48 & 0xf8ff) == 0xd0ff)
 		return 1;
-	if ((call->window >> 24 & 0xff) != 0xe8)
+	if ((call->last_bytes >> 24 & 0xff) != 0xe8)
 		return 0;
-	target = call->returns - ZJIT_BEFORE + i + 1 + (__s64)(__s32)(call->window >> 32);
+	target = call->returns - ZJIT_BEFORE + i + 1 + (__s64)(__s32)(call->last_bytes >> 32);
 	return target - call->code_start < call->code_end - call->code_start ||
 	       target - call->entry_at + ZJIT_NEAR < 2 * ZJIT_NEAR;
 }
 
 static __always_inline void zjit__step(struct zjit_call *call, __u32 i)
 {
-	call->window = call->window >> 8 | (__u64)call->code[i & (ZJIT_BEFORE - 1)] << 56;
-	if (call->window == call->record)
+	call->last_bytes = call->last_bytes >> 8 | (__u64)call->code[i & (ZJIT_BEFORE - 1)] << 56;
+	if (call->last_bytes == call->record)
 		call->stores = 1;
 	else if (i < ZJIT_BEFORE - ZJIT_CALL_BYTES && zjit__calls(call, i))
 		call->stores = 0;

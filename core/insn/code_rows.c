@@ -267,7 +267,7 @@ void code_reader__free(struct code_reader *reader)
 }
 
 /* Adds the parts of the ranges that are in or around the block at @block to @ret. */
-static int take_window(const struct code_reader *reader, uint64_t block, struct code_ranges *ret)
+static int take_excerpt(const struct code_reader *reader, uint64_t block, struct code_ranges *ret)
 {
 	uint64_t from = block - min_of(block, (uint64_t)BLOCK_AROUND);
 	uint64_t to = block + CODE_BLOCK_BYTES + BLOCK_AROUND;
@@ -290,13 +290,13 @@ static int take_window(const struct code_reader *reader, uint64_t block, struct 
 
 /* Returns the starts in the window; borrowed. */
 static struct code_starts starts_in(const struct code_reader *reader,
-				    const struct code_ranges *window)
+				    const struct code_ranges *excerpt)
 {
 	const struct code_starts *all = &reader->starts;
 	size_t from = sorted__count_up_to(all->list, all->n, sizeof(*all->list),
-					  window->list[0].start - 1);
+					  excerpt->list[0].start - 1);
 	size_t to = sorted__count_up_to(all->list, all->n, sizeof(*all->list),
-					window->list[window->n - 1].end - 1);
+					excerpt->list[excerpt->n - 1].end - 1);
 
 	return (struct code_starts) { .list = all->list + from, .n = to - from };
 }
@@ -315,7 +315,7 @@ static int begin_block(struct block_rows *block)
 	return put_row(block->to, block->start, &block->now);
 }
 
-static int on_window_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
+static int on_excerpt_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
 {
 	struct block_rows *block = ctx;
 	int ret = 0;
@@ -331,24 +331,24 @@ static int on_window_row(void *ctx, uint64_t vaddr, const struct unwind_rule *ru
 
 static int read_block(const struct code_reader *reader, uint64_t start, struct rows *rows)
 {
-	struct code_ranges window = { .described = reader->ranges.described,
-				      .n_described = reader->ranges.n_described,
-				      .later = reader->ranges.later };
+	struct code_ranges excerpt = { .described = reader->ranges.described,
+				       .n_described = reader->ranges.n_described,
+				       .later = reader->ranges.later };
 	struct block_rows block = { .to = rows, .start = start, .end = start + CODE_BLOCK_BYTES };
-	struct rows found = { .row = on_window_row, .ctx = &block };
+	struct rows found = { .row = on_excerpt_row, .ctx = &block };
 	struct code_starts starts;
-	int ret = take_window(reader, start, &window);
+	int ret = take_excerpt(reader, start, &excerpt);
 
-	if (!ret && window.n) {
-		starts = starts_in(reader, &window);
-		ret = read_piece(reader->file, &window, &starts, &found);
+	if (!ret && excerpt.n) {
+		starts = starts_in(reader, &excerpt);
+		ret = read_piece(reader->file, &excerpt, &starts, &found);
 	}
 	if (!ret && found.end)
 		ret = put_row(&found, found.end, &none);
 	if (!ret && !block.begun)
 		ret = begin_block(&block);
 	rows->end = block.end;
-	free(window.list);
+	free(excerpt.list);
 	return ret;
 }
 

@@ -13,7 +13,7 @@
 #include "core/base/util.h"
 #include "core/profile/recorded_merge.h"
 #include "core/store/load_columns.h"
-#include "core/store/load_window.h"
+#include "core/store/load_extent.h"
 #include "core/store/recording_name.h"
 
 /* maximum delay of a sample: a late one may be in the next file */
@@ -22,7 +22,7 @@
 struct part {
 	char *path;
 	struct recording_name name;
-	struct load_window window;
+	struct load_extent extent;
 };
 
 struct range {
@@ -101,7 +101,7 @@ static int list_dir(struct range *range, const char *path, struct err *err)
 }
 
 /* Reads the extent of each part. Leaves out damaged parts, unless the part is the only file. */
-static int find_windows(struct range *range, bool alone, struct err *err)
+static int find_extents(struct range *range, bool alone, struct err *err)
 {
 	size_t n = 0, i;
 	int code = 0;
@@ -109,14 +109,14 @@ static int find_windows(struct range *range, bool alone, struct err *err)
 	for (i = 0; i < range->n; i++) {
 		struct part *part = &range->parts[i];
 		struct err why = {};
-		int failed = code ? code : load_window__of(part->path, &part->window, &why);
+		int failed = code ? code : load_extent__of(part->path, &part->extent, &why);
 
 		if (!failed && n) {
-			range->begin_ns = min_of(range->begin_ns, part->window.begin_ns);
-			range->end_ns = max_of(range->end_ns, part->window.end_ns);
+			range->begin_ns = min_of(range->begin_ns, part->extent.begin_ns);
+			range->end_ns = max_of(range->end_ns, part->extent.end_ns);
 		} else if (!failed) {
-			range->begin_ns = part->window.begin_ns;
-			range->end_ns = part->window.end_ns;
+			range->begin_ns = part->extent.begin_ns;
+			range->end_ns = part->extent.end_ns;
 		}
 		if (!failed) {
 			range->parts[n++] = *part;
@@ -178,10 +178,10 @@ static int choose(struct range *range, const char *path, struct err *err)
 	if (range->to_ns <= range->from_ns)
 		return err__set(err, -EINVAL, "--to is not after --from");
 	for (i = 0; i < range->n; i++) {
-		const struct load_window *window = &range->parts[i].window;
+		const struct load_extent *extent = &range->parts[i].extent;
 
-		if (window->begin_ns - LATE_NS < range->to_ns &&
-		    window->end_ns + LATE_NS >= range->from_ns)
+		if (extent->begin_ns - LATE_NS < range->to_ns &&
+		    extent->end_ns + LATE_NS >= range->from_ns)
 			range->parts[n++] = range->parts[i];
 		else
 			free(range->parts[i].path);
@@ -197,10 +197,10 @@ static int choose(struct range *range, const char *path, struct err *err)
 }
 
 /* Returns the length of the requested range within the recording. */
-static double overlap_s(const struct range *range, const struct load_window *window)
+static double overlap_s(const struct range *range, const struct load_extent *extent)
 {
-	int64_t from = max_of(range->from_ns, window->begin_ns);
-	int64_t to = min_of(range->to_ns, window->end_ns);
+	int64_t from = max_of(range->from_ns, extent->begin_ns);
+	int64_t to = min_of(range->to_ns, extent->end_ns);
 
 	return to > from ? (to - from) / 1e9 : 0;
 }
@@ -209,13 +209,13 @@ static double overlap_s(const struct range *range, const struct load_window *win
 static int add_file(struct range *range, const struct part *part, bool timed,
 		    struct recorded_merge *merge, struct err *err)
 {
-	const struct recorded_times times = { .shift_ns = part->window.offset_ns,
+	const struct recorded_times times = { .shift_ns = part->extent.offset_ns,
 					      .from_ns = max_of(range->from_ns, 0),
 					      .to_ns = range->to_ns };
 	struct recorded recorded;
 	int code = load__file(part->path, range->filter, &times, &range->columns, &recorded, err);
 
-	recorded.duration_s = overlap_s(range, &part->window);
+	recorded.duration_s = overlap_s(range, &part->extent);
 	if (!code && timed)
 		code = recorded__time_ticks(&recorded);
 	if (code == -ENODATA)
@@ -235,7 +235,7 @@ static bool has_several_rates(const struct range *range)
 	double first_hz = 0;
 
 	for (size_t i = 0; i < range->n; i++) {
-		double hz = range->parts[i].window.frequency_hz;
+		double hz = range->parts[i].extent.frequency_hz;
 
 		if (!(hz > 0))
 			continue;
@@ -279,7 +279,7 @@ int load_range__of(const char *path, const struct profile_filter *filter, struct
 	if (recorded__init(ret))
 		code = err__set(err, -ENOMEM, "out of memory");
 	if (!code)
-		code = find_windows(&range, alone, err);
+		code = find_extents(&range, alone, err);
 	if (!code)
 		code = choose(&range, path, err);
 	if (!code)

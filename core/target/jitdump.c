@@ -54,9 +54,9 @@ struct debug_entry {
 #define LINES_BYTES_MAX (128 * 1024) /* for one piece of code; the rest is not read */
 
 /* A window of the file. Records are mostly code; long code is never copied. */
-#define WINDOW_BYTES (64 * 1024)
+#define BUFFER_BYTES (64 * 1024)
 
-struct window {
+struct buffer {
 	struct code_file *file;
 	uint64_t file_size;
 	uint64_t start;
@@ -65,28 +65,28 @@ struct window {
 };
 
 /* Returns the bytes at @offset, or NULL if the file does not hold all of them yet. */
-static const void *window__get(struct window *window, uint64_t offset, size_t size)
+static const void *buffer__get(struct buffer *buffer, uint64_t offset, size_t size)
 {
-	if (offset < window->start || offset + size > window->start + window->n) {
-		window->start = offset;
-		window->n = code_file__read(window->file, offset, window->bytes, WINDOW_BYTES);
-		if (window->n < size)
+	if (offset < buffer->start || offset + size > buffer->start + buffer->n) {
+		buffer->start = offset;
+		buffer->n = code_file__read(buffer->file, offset, buffer->bytes, BUFFER_BYTES);
+		if (buffer->n < size)
 			return NULL;
 	}
-	return window->bytes + (offset - window->start);
+	return buffer->bytes + (offset - buffer->start);
 }
 
 /* Returns the bytes of the header, 0 if it is incomplete, or -EBADMSG. */
-static int64_t read_header(struct jitdump *dump, struct window *window)
+static int64_t read_header(struct jitdump *dump, struct buffer *buffer)
 {
-	const struct header *at = window__get(window, 0, sizeof(*at));
+	const struct header *at = buffer__get(buffer, 0, sizeof(*at));
 	struct header header;
 
 	if (!at)
 		return 0;
 	memcpy(&header, at, sizeof(header));
 	if (header.magic != MAGIC || header.version != VERSION || header.elf_machine != EM_X86_64 ||
-	    header.total_size < sizeof(header) || header.total_size > WINDOW_BYTES)
+	    header.total_size < sizeof(header) || header.total_size > BUFFER_BYTES)
 		return -EBADMSG;
 	dump->own_clock = header.flags & OWN_CLOCK;
 	dump->started = true;
@@ -137,7 +137,7 @@ static int on_move(struct jitdump *dump, const struct move *move, uint64_t since
 	return rc ? rc : code_index__add(index, &entry);
 }
 
-static int on_record(struct jitdump *dump, struct window *window, uint64_t offset,
+static int on_record(struct jitdump *dump, struct buffer *buffer, uint64_t offset,
 		     const struct prefix *prefix, uint64_t since_ns, struct code_index *index)
 {
 	static const size_t sizes[] = { [RECORD_LOAD] = sizeof(struct load),
@@ -154,9 +154,9 @@ static int on_record(struct jitdump *dump, struct window *window, uint64_t offse
 		return 0;
 	at = prefix->total_size < sizes[prefix->id]
 		     ? NULL
-		     : window__get(window, offset, sizes[prefix->id]);
-	if (!at && window->file->refused)
-		return window->file->refused;
+		     : buffer__get(buffer, offset, sizes[prefix->id]);
+	if (!at && buffer->file->refused)
+		return buffer->file->refused;
 	if (!at) {
 		dump->skipped++;
 		return 0;
@@ -172,10 +172,10 @@ static int on_record(struct jitdump *dump, struct window *window, uint64_t offse
 }
 
 /* Returns the bytes of the record, 0 if it is incomplete, -EBADMSG, or as code_index__add(). */
-static int64_t read_record(struct jitdump *dump, struct window *window, uint64_t offset,
+static int64_t read_record(struct jitdump *dump, struct buffer *buffer, uint64_t offset,
 			   uint64_t since_ns, uint64_t now_ns, struct code_index *index)
 {
-	const void *at = window__get(window, offset, sizeof(struct prefix));
+	const void *at = buffer__get(buffer, offset, sizeof(struct prefix));
 	struct prefix prefix;
 	int64_t rc;
 
@@ -184,36 +184,36 @@ static int64_t read_record(struct jitdump *dump, struct window *window, uint64_t
 	memcpy(&prefix, at, sizeof(prefix));
 	if (prefix.total_size < sizeof(prefix))
 		return -EBADMSG;
-	if (offset + prefix.total_size > window->file_size)
+	if (offset + prefix.total_size > buffer->file_size)
 		return 0;
 	if (!dump->own_clock && prefix.timestamp <= now_ns)
 		since_ns = prefix.timestamp;
-	rc = on_record(dump, window, offset, &prefix, since_ns, index);
+	rc = on_record(dump, buffer, offset, &prefix, since_ns, index);
 	return rc ? rc : prefix.total_size;
 }
 
 int64_t jitdump__read(struct jitdump *dump, struct code_file *file, uint64_t max, uint64_t since_ns,
 		      uint64_t now_ns, struct code_index *index)
 {
-	struct window window = { .file = file, .bytes = malloc(WINDOW_BYTES) };
+	struct buffer buffer = { .file = file, .bytes = malloc(BUFFER_BYTES) };
 	uint64_t offset = file->done;
 	int64_t taken = 0;
 	struct stat st;
 
-	if (!window.bytes)
+	if (!buffer.bytes)
 		return -ENOMEM;
-	window.file_size = fstat(file->fd, &st) ? 0 : st.st_size;
+	buffer.file_size = fstat(file->fd, &st) ? 0 : st.st_size;
 	file->refused = 0;
 	while (!dump->broken && offset - file->done < max) {
-		taken = dump->started ? read_record(dump, &window, offset, since_ns, now_ns, index)
-				      : read_header(dump, &window);
+		taken = dump->started ? read_record(dump, &buffer, offset, since_ns, now_ns, index)
+				      : read_header(dump, &buffer);
 		if (taken <= 0)
 			break;
 		offset += taken;
 		if (offset >= CODE_FILE_MAX)
 			taken = -ENOSPC;
 	}
-	free(window.bytes);
+	free(buffer.bytes);
 	if (taken == -EBADMSG) {
 		dump->broken = true;
 		dump->skipped++;

@@ -56,7 +56,8 @@ static int node__detect(const struct elf_file *file)
 }
 
 #define VERSION_BEFORE "/node-v"
-#define VERSION_WINDOW (256 * 1024) /* bytes in memory at a time; .rodata has tens of megabytes */
+#define VERSION_BUFFER_BYTES \
+	(256 * 1024) /* bytes in memory at a time; .rodata has tens of megabytes */
 
 /* The version behind the first VERSION_BEFORE in the text that has digits behind it. */
 static bool take_version(const char *text, size_t size, char ret[RUNTIME_VERSION_BYTES])
@@ -83,24 +84,24 @@ static bool take_version(const char *text, size_t size, char ret[RUNTIME_VERSION
 static int find_version(const struct elf_file *file, char ret[RUNTIME_VERSION_BYTES])
 {
 	const size_t overlap = strlen(VERSION_BEFORE) + RUNTIME_VERSION_BYTES;
-	char *window = malloc(VERSION_WINDOW);
+	char *buffer = malloc(VERSION_BUFFER_BYTES);
 	bool found = false;
 
-	if (!window)
+	if (!buffer)
 		return -ENOMEM;
 	snprintf(ret, RUNTIME_VERSION_BYTES, "(unknown)");
 	for (size_t i = 0; !found && i < file->n_segments; i++) {
 		const struct elf_segment *segment = &file->segments[i];
 		uint64_t at, left;
 
-		for (at = 0; !found && at < segment->filesz; at += VERSION_WINDOW - overlap) {
-			left = min_of(segment->filesz - at, (uint64_t)VERSION_WINDOW);
-			if (elf_file__read(file, segment->vaddr + at, window, left))
+		for (at = 0; !found && at < segment->filesz; at += VERSION_BUFFER_BYTES - overlap) {
+			left = min_of(segment->filesz - at, (uint64_t)VERSION_BUFFER_BYTES);
+			if (elf_file__read(file, segment->vaddr + at, buffer, left))
 				break;
-			found = take_version(window, left, ret);
+			found = take_version(buffer, left, ret);
 		}
 	}
-	free(window);
+	free(buffer);
 	return 0;
 }
 

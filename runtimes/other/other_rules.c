@@ -113,18 +113,18 @@ static bool has_name(const struct elf_symbols *symbols, const char *text, size_t
 
 /* --- texts --- */
 
-#define WINDOW (256 * 1024) /* bytes; a data segment may have a hundred megabytes */
+#define BUFFER_BYTES (256 * 1024) /* bytes; a data segment may have a hundred megabytes */
 
 struct text {
 	const char *begin, *rest; /* the one follows the other; NULL: no rest */
 };
 
-static bool has_text(const char *window, size_t len, const struct text *text)
+static bool has_text(const char *buffer, size_t len, const struct text *text)
 {
 	size_t n = strlen(text->begin), n_rest = text->rest ? strlen(text->rest) : 0;
-	const char *end = window + len;
+	const char *end = buffer + len;
 
-	for (const char *at = window; (at = memmem(at, end - at, text->begin, n)); at++)
+	for (const char *at = buffer; (at = memmem(at, end - at, text->begin, n)); at++)
 		if (fits_in(n, n_rest, end - at) && !memcmp(at + n, text->rest ?: "", n_rest))
 			return true;
 	return false;
@@ -144,28 +144,28 @@ static bool has_data_of_its_own(const struct elf_file *file)
 static uint32_t find_texts(const struct elf_file *file, const struct text *texts, size_t n)
 {
 	bool skips_code = has_data_of_its_own(file);
-	char *window = malloc(WINDOW);
+	char *buffer = malloc(BUFFER_BYTES);
 	size_t overlap = 0;
 	uint32_t found = 0;
 
 	for (size_t t = 0; t < n; t++)
 		overlap = max_of(overlap, strlen(texts[t].begin) + strlen(texts[t].rest ?: ""));
-	for (size_t i = 0; window && i < file->n_segments; i++) {
+	for (size_t i = 0; buffer && i < file->n_segments; i++) {
 		const struct elf_segment *segment = &file->segments[i];
 
 		if (segment->exec && skips_code)
 			continue;
-		for (uint64_t at = 0; at < segment->filesz; at += WINDOW - overlap) {
-			size_t left = min_of(segment->filesz - at, (uint64_t)WINDOW);
+		for (uint64_t at = 0; at < segment->filesz; at += BUFFER_BYTES - overlap) {
+			size_t left = min_of(segment->filesz - at, (uint64_t)BUFFER_BYTES);
 
-			if (elf_file__read(file, segment->vaddr + at, window, left))
+			if (elf_file__read(file, segment->vaddr + at, buffer, left))
 				break;
 			for (size_t t = 0; t < n; t++)
-				if (has_text(window, left, &texts[t]))
+				if (has_text(buffer, left, &texts[t]))
 					found |= 1U << t;
 		}
 	}
-	free(window);
+	free(buffer);
 	return found;
 }
 

@@ -180,11 +180,11 @@ static void test_low(void)
 {
 	struct zjit_call call = { .record = 0x12345678 };
 
-	call.window = 0x123456780045c749;
+	call.last_bytes = 0x123456780045c749;
 	ok(yjit__stores(&call), "%s: movq $pc,(%%r13)", version);
-	call.window = 0x12345678b8000000;
+	call.last_bytes = 0x12345678b8000000;
 	ok(yjit__stores(&call), "%s: mov $pc,%%eax", version);
-	call.window = 0x1234567800000000;
+	call.last_bytes = 0x1234567800000000;
 	ok(!yjit__stores(&call), "%s: neither", version);
 }
 

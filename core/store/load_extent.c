@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/store/load_window.h"
+#include "core/store/load_extent.h"
 
 #include <errno.h>
 #include <math.h>
@@ -90,7 +90,7 @@ static int find_start(sqlite3 *db, struct titles *titles)
 	return code;
 }
 
-int load_window__of(const char *path, struct load_window *ret, struct err *err)
+int load_extent__of(const char *path, struct load_extent *ret, struct err *err)
 {
 	struct titles titles = {};
 	sqlite3 *db = NULL;
@@ -109,7 +109,7 @@ int load_window__of(const char *path, struct load_window *ret, struct err *err)
 	if (!titles.has_offset && titles.has_started_at &&
 	    titles.started_at_s < NS_MAX / (int64_t)NSEC_PER_SEC && titles.started_at_s >= 0)
 		titles.offset_ns = titles.started_at_s * (int64_t)NSEC_PER_SEC - titles.start_ns;
-	*ret = (struct load_window) { .begin_ns = titles.start_ns + titles.offset_ns,
+	*ret = (struct load_extent) { .begin_ns = titles.start_ns + titles.offset_ns,
 				      .offset_ns = titles.offset_ns,
 				      .frequency_hz = titles.frequency_hz };
 	ret->end_ns = ret->begin_ns + (int64_t)(titles.duration_s * 1e9);
