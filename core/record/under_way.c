@@ -24,7 +24,7 @@ struct call {
 	struct pending_record *records;
 };
 
-struct calls {
+struct under_way {
 	struct session *session;
 	struct host_half *host;
 	struct waiting_thread *threads;
@@ -71,15 +71,16 @@ static const struct call_rec *find(const struct call_rec *list, size_t n, uint32
 	return n ? bsearch(&key, list, n, sizeof(*list), by_tid) : NULL;
 }
 
-static int list_calls(struct calls *calls, bool taken, struct err *err)
+static int list_calls(struct under_way *under_way, bool taken, struct err *err)
 {
 	int ret;
 
-	free(calls->recs);
-	calls->recs = NULL;
-	ret = waiting__calls(calls->session->half, taken, &calls->recs, &calls->n_recs, err);
-	if (!ret && calls->n_recs)
-		qsort(calls->recs, calls->n_recs, sizeof(*calls->recs), by_tid);
+	free(under_way->recs);
+	under_way->recs = NULL;
+	ret = waiting__calls(under_way->session->half, taken, &under_way->recs, &under_way->n_recs,
+			     err);
+	if (!ret && under_way->n_recs)
+		qsort(under_way->recs, under_way->n_recs, sizeof(*under_way->recs), by_tid);
 	return ret;
 }
 
@@ -112,10 +113,10 @@ static uint64_t clip(const struct session *session, uint64_t since_ns, uint32_t 
 		       : 0;
 }
 
-static int add(struct calls *calls, const struct waiting_thread *thread,
+static int add(struct under_way *under_way, const struct waiting_thread *thread,
 	       struct waiting_sample *sample, uint64_t since_ns, int kind)
 {
-	struct session *session = calls->session;
+	struct session *session = under_way->session;
 	uint64_t from_ns = clip(session, since_ns, sample->event);
 	struct pending_record **end;
 	struct process *process;
@@ -127,9 +128,10 @@ static int add(struct calls *calls, const struct waiting_thread *thread,
 	ret = session__find_process(session, thread->tgid, &process);
 	if (ret || !process)
 		return ret;
-	if (array__reserve(&calls->list, &calls->cap, calls->n + 1, sizeof(*calls->list)))
+	if (array__reserve(&under_way->list, &under_way->cap, under_way->n + 1,
+			   sizeof(*under_way->list)))
 		return -ENOMEM;
-	call = &calls->list[calls->n++];
+	call = &under_way->list[under_way->n++];
 	*call = (struct call) { .tid = thread->tid, .since_ns = since_ns, .kind = kind };
 	end = &call->records;
 	sample->time_ns = session->end_ns - 1;
@@ -138,68 +140,68 @@ static int add(struct calls *calls, const struct waiting_thread *thread,
 						     .syscall = thread->syscall };
 	if (thread->syscall == SYSCALL_FUTEX && !sample->object)
 		sample->object = thread->regs[UNWIND_REG_RDI];
-	return host_half__sample(calls->host, process->space, thread, sample,
+	return host_half__sample(under_way->host, process->space, thread, sample,
 				 waiting_sample__append, &end);
 }
 
-static int add_lock(struct calls *calls, const struct waiting_thread *thread,
+static int add_lock(struct under_way *under_way, const struct waiting_thread *thread,
 		    const struct call_rec *rec)
 {
 	uint64_t command = thread->regs[UNWIND_REG_RSI] & FUTEX_COMMANDS;
-	struct waiting_sample sample = { .event = calls->lock_event,
+	struct waiting_sample sample = { .event = under_way->lock_event,
 					 .link = rec->link,
 					 .peer = rec->peer };
 
-	if (!calls->lock_event || thread->syscall != SYSCALL_FUTEX || command >= 32 ||
+	if (!under_way->lock_event || thread->syscall != SYSCALL_FUTEX || command >= 32 ||
 	    !(COMMANDS_WAIT & 1U << command))
 		return 0;
 	if (!sample.peer)
 		sample.peer = owner_of(thread);
-	return add(calls, thread, &sample, rec->lock_ns, CALL_LOCK);
+	return add(under_way, thread, &sample, rec->lock_ns, CALL_LOCK);
 }
 
-static int add_syscall(struct calls *calls, const struct waiting_thread *thread,
+static int add_syscall(struct under_way *under_way, const struct waiting_thread *thread,
 		       const struct call_rec *rec)
 {
 	uint32_t number = thread->syscall;
 	struct waiting_sample sample = {};
 
-	if (calls->events_fd < 0 || number >= SYSCALLS_MAX ||
+	if (under_way->events_fd < 0 || number >= SYSCALLS_MAX ||
 	    (rec->syscall != CALL_UNKNOWN && rec->syscall != number) ||
-	    bpf_map_lookup_elem(calls->events_fd, &number, &sample.event) || !sample.event)
+	    bpf_map_lookup_elem(under_way->events_fd, &number, &sample.event) || !sample.event)
 		return 0;
-	return add(calls, thread, &sample, rec->syscall_ns, CALL_SYSCALL);
+	return add(under_way, thread, &sample, rec->syscall_ns, CALL_SYSCALL);
 }
 
 /* A call for a lock is a wait if its thread sleeps in it. */
-static int add_function(struct calls *calls, const struct waiting_thread *thread,
+static int add_function(struct under_way *under_way, const struct waiting_thread *thread,
 			const struct call_rec *rec)
 {
-	struct waiting_sample sample = { .event = calls->function_event,
+	struct waiting_sample sample = { .event = under_way->function_event,
 					 .link = rec->link,
 					 .object = rec->address,
 					 .peer = rec->call_peer };
 
-	if (!calls->function_event || thread->syscall != SYSCALL_FUTEX)
+	if (!under_way->function_event || thread->syscall != SYSCALL_FUTEX)
 		return 0;
 	if (!sample.peer)
 		sample.peer = owner_of(thread);
-	return add(calls, thread, &sample, rec->call_ns, CALL_FUNCTION);
+	return add(under_way, thread, &sample, rec->call_ns, CALL_FUNCTION);
 }
 
 /* A thread that runs may be anywhere: its call is sampled when it ends, or not at all. */
-static int add_thread(struct calls *calls, const struct waiting_thread *thread)
+static int add_thread(struct under_way *under_way, const struct waiting_thread *thread)
 {
-	const struct call_rec *rec = find(calls->recs, calls->n_recs, thread->tid);
+	const struct call_rec *rec = find(under_way->recs, under_way->n_recs, thread->tid);
 	int ret;
 
 	if (!rec || thread->runs || !thread->cs || thread->cs == ARCH_MODE_COMPAT ||
 	    thread->syscall < 0)
 		return 0;
-	ret = add_lock(calls, thread, rec);
+	ret = add_lock(under_way, thread, rec);
 	if (!ret)
-		ret = add_function(calls, thread, rec);
-	return ret ? ret : add_syscall(calls, thread, rec);
+		ret = add_function(under_way, thread, rec);
+	return ret ? ret : add_syscall(under_way, thread, rec);
 }
 
 static uint64_t since(const struct call_rec *rec, int kind)
@@ -211,11 +213,11 @@ static uint64_t since(const struct call_rec *rec, int kind)
 
 /* Appends the call's records to those of the session. Without an entry in the map, drops the sample
  * but not the records of names, since each name is sent only once. */
-static void keep(struct calls *calls, struct call *call)
+static void keep(struct under_way *under_way, struct call *call)
 {
-	const struct call_rec *rec = find(calls->recs, calls->n_recs, call->tid);
+	const struct call_rec *rec = find(under_way->recs, under_way->n_recs, call->tid);
 	bool taken = rec && since(rec, call->kind) == call->since_ns;
-	struct pending_record **end = &calls->session->waiting.samples, *pending;
+	struct pending_record **end = &under_way->session->waiting.samples, *pending;
 
 	while (*end)
 		end = &(*end)->next;
@@ -234,7 +236,7 @@ static void keep(struct calls *calls, struct call *call)
 int session__sample_under_way(struct session *session, struct err *err)
 {
 	bool syscalls = event_list__of_slot(&session->opts.events, EVENT_SYSCALL);
-	struct calls calls = {
+	struct under_way under_way = {
 		.session = session,
 		.events_fd = syscalls ? kernel_half__map_fd(session->half, "syscall_events") : -1,
 		.lock_event = event_list__of_slot(&session->opts.events, EVENT_LOCK),
@@ -242,27 +244,27 @@ int session__sample_under_way(struct session *session, struct err *err)
 	};
 	int ret;
 
-	if (!syscalls && !calls.lock_event && !calls.function_event)
+	if (!syscalls && !under_way.lock_event && !under_way.function_event)
 		return 0;
-	ret = waiting__list(session->half, &calls.threads, &calls.n_threads, err);
+	ret = waiting__list(session->half, &under_way.threads, &under_way.n_threads, err);
 	if (!ret)
-		ret = list_calls(&calls, false, err);
+		ret = list_calls(&under_way, false, err);
 	if (ret)
 		goto out;
-	ret = host_half__new(session->half, session->code.arena, &calls.host);
-	for (size_t i = 0; !ret && i < calls.n_threads; i++)
-		ret = add_thread(&calls, &calls.threads[i]);
+	ret = host_half__new(session->half, session->code.arena, &under_way.host);
+	for (size_t i = 0; !ret && i < under_way.n_threads; i++)
+		ret = add_thread(&under_way, &under_way.threads[i]);
 	if (ret)
 		err__set(err, ret, "cannot sample the calls and waits under way: %s",
 			 strerror(-ret));
 	else
-		ret = list_calls(&calls, true, err);
-	for (size_t i = 0; i < calls.n; i++)
-		keep(&calls, &calls.list[i]);
+		ret = list_calls(&under_way, true, err);
+	for (size_t i = 0; i < under_way.n; i++)
+		keep(&under_way, &under_way.list[i]);
 out:
-	host_half__free(calls.host);
-	free(calls.threads);
-	free(calls.recs);
-	free(calls.list);
+	host_half__free(under_way.host);
+	free(under_way.threads);
+	free(under_way.recs);
+	free(under_way.list);
 	return ret;
 }
