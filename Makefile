@@ -76,7 +76,7 @@ REPLAY_MAIN := replay record note stops
 REPLAY_OBJ := $(patsubst %.c,$(OUTPUT)/%.o,$(filter-out $(REPLAY_MAIN:%=tests/replay/%.c) \
 	tests/replay/t_%.c,$(wildcard tests/replay/*.c)))
 REPLAY_BIN := $(OUTPUT)/tests/replay/replay $(OUTPUT)/tests/replay/record
-CODE_WRAP   := -Wl,--wrap=code_ranges__find -Wl,--wrap=code_padding__has_code
+CODE_WRAP   := -Wl,--wrap=insn_ranges__find -Wl,--wrap=insn_padding__has_code
 REPLAY_WRAP := -Wl,--wrap=elf_file__read $(CODE_WRAP)
 REPLAY_LD  = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(REPLAY_WRAP)
 

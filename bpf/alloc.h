@@ -38,9 +38,9 @@
 #define ALLOC_PASSES_COOKIE  (1U << 12)
 
 /* The index of the function's entry in alloc_codes; 0: there is no entry. */
-#define ALLOC_CODES_MAX	      16384
-#define ALLOC_CODE(cookie)    ((__u32)(cookie) >> 16)
-#define ALLOC_CODE_COOKIE(at) ((__u64)(at) << 16)
+#define ALLOC_CODES_MAX		  16384
+#define ALLOC_FUNCTION(cookie)	  ((__u32)(cookie) >> 16)
+#define ALLOC_FUNCTION_COOKIE(at) ((__u64)(at) << 16)
 
 enum alloc_jumps {
 	ALLOC_JUMPS_NEVER,
@@ -52,7 +52,7 @@ enum alloc_jumps {
 #define ALLOC_SMALL_ALIGNMENT 16
 
 /* The code of an allocating function; places are distances from its first byte. */
-struct alloc_code {
+struct alloc_function {
 	__u64 bytes;		     /* size of the function */
 	__u64 text_from, text_bytes; /* the executable segment; text_from wraps if negative */
 	__u64 jumps;		     /* enum alloc_jumps */

@@ -15,7 +15,7 @@
  *            found to be inner, or elsewhere in the file of the outer function. In the last case
  *            the inner function is in another file.
  *   a jump   Both have the same stack pointer. The code of the outer function ends by a jump to
- *            one of these functions (core/events/alloc_code.h), and has not jumped yet.
+ *            one of these functions (core/events/alloc_function.h), and has not jumped yet.
  *
  * A program that calls both functions by turns passes neither test, whatever the content of its
  * stack. */
@@ -39,7 +39,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* user space: ALLOC_CODES_MAX where it is used */
 	__type(key, __u32);
-	__type(value, struct alloc_code);
+	__type(value, struct alloc_function);
 } alloc_codes __weak SEC(".maps");
 
 /* Returns 1 if the outer call is still live, as seen from @sp. */
@@ -54,15 +54,15 @@ static __always_inline int alloc_outer__is_live(const struct alloc_outer *outer,
 	       word == outer->caller;
 }
 
-static __always_inline const struct alloc_code *alloc_code_of(const struct alloc_call *call)
+static __always_inline const struct alloc_function *alloc_function_of(const struct alloc_call *call)
 {
 	__u32 code = call->code;
 
 	return call->pc ? bpf_map_lookup_elem(&alloc_codes, &code) : NULL;
 }
 
-static __always_inline int alloc_code__has(const struct alloc_code *code,
-					   const struct alloc_call *call, __u64 address)
+static __always_inline int alloc_function__has(const struct alloc_function *code,
+					       const struct alloc_call *call, __u64 address)
 {
 	return code && address - call->pc - code->text_from < code->text_bytes;
 }
@@ -70,23 +70,23 @@ static __always_inline int alloc_code__has(const struct alloc_code *code,
 /* Returns 1 if @call makes a call of the function at @pc, which returns to @to. */
 static __always_inline int alloc_call__makes(const struct alloc_call *call, __u64 pc, __u64 to)
 {
-	const struct alloc_code *code = alloc_code_of(call);
+	const struct alloc_function *code = alloc_function_of(call);
 
 	if (!code)
 		return 0;
 	return (to > call->pc && to - call->pc <= code->bytes) ||
-	       (alloc_code__has(code, call, to) && !alloc_code__has(code, call, pc));
+	       (alloc_function__has(code, call, to) && !alloc_function__has(code, call, pc));
 }
 
 static __always_inline void alloc_call__set(struct alloc_call *call, const struct pt_regs *ctx,
 					    __u64 cookie, const volatile __u64 *arguments)
 {
-	const struct alloc_code *code;
+	const struct alloc_function *code;
 
 	call->pc = ctx->rip;
 	call->sp = ctx->rsp;
-	call->code = ALLOC_CODE(cookie);
-	code = alloc_code_of(call);
+	call->code = ALLOC_FUNCTION(cookie);
+	code = alloc_function_of(call);
 	call->may_jump =
 		code &&
 		(code->jumps == ALLOC_JUMPS ||
@@ -136,17 +136,17 @@ static __always_inline int alloc_outer__mapped(struct alloc_outer *outer,
 					       const struct pt_regs *regs, __u64 bytes)
 {
 	__u64 words[ALLOC_MAPPING_WORDS];
-	const struct alloc_code *code;
+	const struct alloc_function *code;
 	int i;
 
 	if (outer->mapped || !alloc_outer__is_live(outer, regs->rsp, bytes) ||
 	    bpf_probe_read_user(words, sizeof(words), (void *)regs->rsp))
 		return 0;
-	code = alloc_code_of(&outer->call);
+	code = alloc_function_of(&outer->call);
 	for (i = 0; i < ALLOC_MAPPING_WORDS && regs->rsp + i * sizeof(words[0]) < outer->call.sp &&
 		    !outer->mapped;
 	     i++)
-		outer->mapped = alloc_code__has(code, &outer->call, words[i]);
+		outer->mapped = alloc_function__has(code, &outer->call, words[i]);
 	return outer->mapped;
 }
 

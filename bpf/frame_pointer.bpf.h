@@ -32,7 +32,7 @@ extern const volatile __u32 cfg_unwind;
 
 #define EPILOGUE_INSTRUCTIONS_MAX 12
 
-#define CODE_BYTE(u, at) (((__u8 *)(u)->code)[(CODE_BEFORE + (at)) & (8 * CODE_WORDS - 1)])
+#define INSN_BYTE(u, at) (((__u8 *)(u)->code)[(INSN_BEFORE + (at)) & (8 * INSN_WORDS - 1)])
 
 enum { EPILOGUE_GOES_ON, EPILOGUE_RETURNS, EPILOGUE_UNKNOWN };
 
@@ -62,7 +62,7 @@ static __always_inline int epilogue__to_rbp(struct unwind_epilogue *state, int d
 static __always_inline int epilogue__longer(struct unwind_state *u, __u32 at, __u32 first)
 {
 	struct unwind_epilogue *state = &u->epilogue;
-	__s32 distance = (__s8)CODE_BYTE(u, at + 3), word;
+	__s32 distance = (__s8)INSN_BYTE(u, at + 3), word;
 
 	switch (first) {
 	case 0x77f8c5: /* vzeroupper */
@@ -83,8 +83,8 @@ static __always_inline int epilogue__longer(struct unwind_state *u, __u32 at, __
 		state->sp += distance;
 		return distance > 0 ? EPILOGUE_GOES_ON : EPILOGUE_UNKNOWN;
 	case 0xc48148: /* add $d32,%rsp */
-		word = CODE_BYTE(u, at + 3) | CODE_BYTE(u, at + 4) << 8 |
-		       CODE_BYTE(u, at + 5) << 16 | CODE_BYTE(u, at + 6) << 24;
+		word = INSN_BYTE(u, at + 3) | INSN_BYTE(u, at + 4) << 8 |
+		       INSN_BYTE(u, at + 5) << 16 | INSN_BYTE(u, at + 6) << 24;
 		state->at += 7;
 		if (word <= 0 || word >= EPILOGUE_BYTES_MAX)
 			return EPILOGUE_UNKNOWN;
@@ -111,12 +111,12 @@ static __always_inline int epilogue__instruction(struct unwind_state *u)
 	__u32 at = state->at, byte, next;
 	int ret;
 
-	if (at > CODE_AHEAD - 8)
+	if (at > INSN_AHEAD - 8)
 		return EPILOGUE_UNKNOWN;
-	byte = CODE_BYTE(u, at);
-	next = CODE_BYTE(u, at + 1);
+	byte = INSN_BYTE(u, at);
+	next = INSN_BYTE(u, at + 1);
 	if (byte == 0xc2) /* ret $imm16 */
-		state->arguments = next | CODE_BYTE(u, at + 2) << 8;
+		state->arguments = next | INSN_BYTE(u, at + 2) << 8;
 	if (byte == 0xc2 || byte == 0xc3 || (byte == 0xf3 && next == 0xc3)) /* ret, rep ret */
 		return EPILOGUE_RETURNS;
 	if ((byte & 0xf8) == 0x58) { /* pop; numbers differ from DWARF's, except for these three */
@@ -139,11 +139,11 @@ static __always_inline int epilogue__instruction(struct unwind_state *u)
 		state->at += 5;
 		return EPILOGUE_GOES_ON;
 	}
-	if (epilogue__is_result(byte | next << 8 | CODE_BYTE(u, at + 2) << 16)) {
+	if (epilogue__is_result(byte | next << 8 | INSN_BYTE(u, at + 2) << 16)) {
 		state->at += 3;
 		return EPILOGUE_GOES_ON;
 	}
-	return epilogue__longer(u, at, byte | next << 8 | CODE_BYTE(u, at + 2) << 16);
+	return epilogue__longer(u, at, byte | next << 8 | INSN_BYTE(u, at + 2) << 16);
 }
 
 static long epilogue__step(__u32 index, void *unused)
@@ -181,7 +181,7 @@ __weak __noinline int epilogue__rule(struct unwind_state *u, int checks, int wit
 	    (state->by_rbp && (!with_rbp || u->rbp_lost || u->rbp < u->sp)))
 		return 0;
 	if (checks &&
-	    (stack__read(u, epilogue__at(u, state->sp)) || !code__follows_call(u, u->value)))
+	    (stack__read(u, epilogue__at(u, state->sp)) || !insn__follows_call(u, u->value)))
 		return 0;
 	if (state->arguments)
 		u->caller_sp = epilogue__at(u, state->sp + 8 + state->arguments);
@@ -215,12 +215,12 @@ static __always_inline int pc__is_called(struct unwind_state *u, __u64 address, 
 
 	if (target != u->pc - 4 || !target)
 		return target && target == u->pc;
-	code__read(u);
+	insn__read(u);
 	return (__u32)(u->code[0] >> 32) == ENDBR64;
 }
 
 /* Returns the code at the pc, or after an ENDBR64 at the pc. */
-static __always_inline __u64 code__after_endbr(const struct unwind_state *u)
+static __always_inline __u64 insn__after_endbr(const struct unwind_state *u)
 {
 	__u64 code = u->code[1];
 
@@ -228,9 +228,9 @@ static __always_inline __u64 code__after_endbr(const struct unwind_state *u)
 }
 
 /* Returns 1 if the instructions around the pc set rbp in the way of a function's first ones. */
-static __always_inline int code__sets_pointer(const struct unwind_state *u)
+static __always_inline int insn__sets_pointer(const struct unwind_state *u)
 {
-	__u64 code = code__after_endbr(u);
+	__u64 code = insn__after_endbr(u);
 
 	return (IS_MOV(u->code[1]) && u->code[0] >> 56 == PUSH_RBP) ||
 	       ((code & 0xff) == PUSH_RBP && IS_MOV(code >> 8));
@@ -238,7 +238,7 @@ static __always_inline int code__sets_pointer(const struct unwind_state *u)
 
 /* Returns 1 if a function in code with frame pointers has left its frame, and has not yet jumped to
  * another function. The instructions around the pc show this. */
-static __always_inline int code__has_left(const struct unwind_state *u)
+static __always_inline int insn__has_left(const struct unwind_state *u)
 {
 	return u->keeps &&
 	       ((u->code[0] >> 56 == POP_RBP && IS_TAIL(u->code[1])) || IS_LEFT(u->code[0]));
@@ -247,14 +247,14 @@ static __always_inline int code__has_left(const struct unwind_state *u)
 /* Searches the way out in the instructions at the pc of a frame. That is the innermost frame, or
  * one whose caller has no other evidence. Returns 1 with a rule. A negative result is a property of
  * the code, and is cached. */
-static __always_inline int code__rule(struct unwind_state *u, int checks, int with_rbp)
+static __always_inline int insn__rule(struct unwind_state *u, int checks, int with_rbp)
 {
 	if (recent__facts(u, u->pc) & RECENT_BODY)
 		return 0;
-	code__read(u);
+	insn__read(u);
 	if (epilogue__rule(u, checks, with_rbp))
 		return 1;
-	if (u->epilogue.found == EPILOGUE_UNKNOWN && !code__sets_pointer(u) && !code__has_left(u))
+	if (u->epilogue.found == EPILOGUE_UNKNOWN && !insn__sets_pointer(u) && !insn__has_left(u))
 		recent__add(u, u->pc, &u->mapping, RECENT_BODY);
 	return 0;
 }
@@ -270,7 +270,7 @@ __weak __noinline int prologue__rule(struct unwind_state *u)
 	if (recent__facts(u, u->pc) & RECENT_BODY) {
 		code = 0;
 	} else {
-		code__read(u);
+		insn__read(u);
 		code = u->code[1];
 	}
 	if (IS_MOV(code) && u->code[0] >> 56 == PUSH_RBP && !u->rbp_lost &&
@@ -285,9 +285,9 @@ __weak __noinline int prologue__rule(struct unwind_state *u)
 	returns = u->value;
 	u->rule.cfa_off = 8;
 	u->rule.fp_words = UNWIND_WORDS_SAME;
-	if (code && code__has_left(u))
+	if (code && insn__has_left(u))
 		goto check;
-	code = code ? code__after_endbr(u) : 0;
+	code = code ? insn__after_endbr(u) : 0;
 	if ((code & 0xff) == PUSH_RBP && IS_MOV(code >> 8))
 		goto check;
 	if (!address__is_plausible(returns) || call__read(u, returns) ||
@@ -296,7 +296,7 @@ __weak __noinline int prologue__rule(struct unwind_state *u)
 check:
 	u->rule.kind = UNWIND_REG;
 	u->rule.reg = UNWIND_REG_RSP;
-	return code__follows_call(u, returns);
+	return insn__follows_call(u, returns);
 }
 
 /* --- the frame that rbp belongs to --- */
@@ -375,7 +375,7 @@ static __always_inline __u64 pointer__fact(const struct unwind_state *u, __u32 s
 {
 	__u64 hash = u->pc * 0x9bbf89cd4a5c6de7 + space;
 
-	for (int i = 0; i < CODE_WORDS; i++)
+	for (int i = 0; i < INSN_WORDS; i++)
 		hash = (hash ^ hash >> 32 ^ u->code[i]) * 0xff51afd7ed558ccd;
 	return hash ^ hash >> 29;
 }
@@ -403,7 +403,7 @@ __weak __noinline int pointer__is_proven(struct unwind_state *u, __u32 space)
 		return 1;
 	if (!u->keeps && pointer__fails_again(u, facts))
 		return 0;
-	code__read(u);
+	insn__read(u);
 	fact = pointer__fact(u, space);
 	key = fact >> 40 & (PROVEN_MAX - 1);
 	entry = bpf_map_lookup_elem(&proven, &key);
@@ -447,7 +447,7 @@ static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, in
 		return COUNT_STACK_READ;
 	/* With UNWIND_MODE_FP the next step checks it, and the walk has no alternative. */
 	if (!is_proven && cfg_unwind != UNWIND_MODE_FP && u->value &&
-	    !code__follows_call(u, u->value))
+	    !insn__follows_call(u, u->value))
 		return COUNT_UNPROVEN;
 	u->next_evidence = EVIDENCE_FRAME_POINTER;
 	u->relation = CALL_ELSEWHERE;

@@ -30,7 +30,7 @@
 #define TABLES_TEXT	 0x6320656c62617476ULL /* "vtable c" */
 #define FLUSH_TEXT	 0x63695f6873756c66ULL /* "flush_ic" */
 #define HANDLES_TEXT	 0x6148646f6874654dULL /* "MethodHa" */
-#define CODE_MOV_R13_RSP 0xec8b4c
+#define INSN_MOV_R13_RSP 0xec8b4c
 
 enum { ADAPTER_ENTERED, ADAPTER_POPPED, ADAPTER_PUSHED, ADAPTER_SAVED, ADAPTER_MOVED };
 
@@ -76,7 +76,7 @@ static __always_inline int adapter__next(const struct adapter_scan *scan, __u64 
 	int is_popped = scan->place == ADAPTER_POPPED;
 
 	if ((at & 0xff) == ADAPTER_POP_RAX &&
-	    (room__begins(at >> 8) || CODE3(at >> 8) == CODE_MOV_R13_RSP))
+	    (room__begins(at >> 8) || CODE3(at >> 8) == INSN_MOV_R13_RSP))
 		return ADAPTER_POPPED;
 	if (CODE3(at) == ADAPTER_MOV_R11_RSP && !scan->is_c2i && room__begins(at >> 24))
 		return ADAPTER_POPPED;
@@ -150,7 +150,7 @@ static __always_inline int adapter__infer(struct unwind_state *u, const struct j
 	if (!pc__is_returned_to(u, proc, pc) || jvm__read(&code, sizeof(code), u->pc))
 		return 0;
 	return jvm__is_popped(u, proc, pc,
-			      CODE3(code) == CODE_MOV_R13_RSP ? u->sp : u->regs[UNWIND_REG_R13])
+			      CODE3(code) == INSN_MOV_R13_RSP ? u->sp : u->regs[UNWIND_REG_R13])
 		       ? JVM_AGAIN
 		       : 0;
 }
@@ -170,7 +170,7 @@ static __always_inline int adapter__at(struct unwind_state *u, const struct jvm_
 	if (place == ADAPTER_POPPED) {
 		if (jvm__read(&code, sizeof(code), u->pc) || !pc__is_returned_to(u, proc, rax))
 			return 0;
-		if (CODE3(code) == CODE_MOV_R13_RSP || (jvm__is_entry(proc, rax) && r13 < u->sp))
+		if (CODE3(code) == INSN_MOV_R13_RSP || (jvm__is_entry(proc, rax) && r13 < u->sp))
 			r13 = u->sp;
 		return jvm__is_popped(u, proc, rax, r13) ? JVM_AGAIN : 0;
 	}
@@ -202,8 +202,8 @@ static __always_inline int adapter__rule(struct unwind_state *u, struct jvm_stat
 /* Linkers of method handles pop the last argument off the stack: `pop rax; pop rbx; push rax`
  * (MethodHandles::generate_method_handle_interpreter_entry). handle__rule returns as
  * adapter__infer. */
-#define CODE_POPS     0x5b58
-#define CODE_POP_PUSH 0x505b
+#define INSN_POPS     0x5b58
+#define INSN_POP_PUSH 0x505b
 
 static __always_inline int handle__rule(struct unwind_state *u, const struct jvm_proc_rec *proc)
 {
@@ -212,8 +212,8 @@ static __always_inline int handle__rule(struct unwind_state *u, const struct jvm
 
 	if (jvm__read(&code, sizeof(code), u->pc - 2))
 		return 0;
-	if (!((code >> 16) == CODE_POP_PUSH && (code >> 8 & 0xff) == ADAPTER_POP_RAX) &&
-	    !((code & 0xffff) == CODE_POPS && (code >> 16 & 0xff) == ADAPTER_PUSH_RAX))
+	if (!((code >> 16) == INSN_POP_PUSH && (code >> 8 & 0xff) == ADAPTER_POP_RAX) &&
+	    !((code & 0xffff) == INSN_POPS && (code >> 16 & 0xff) == ADAPTER_PUSH_RAX))
 		return 0;
 	return jvm__is_entry(proc, rax) && jvm__is_popped(u, proc, rax, u->sp) ? JVM_AGAIN : 0;
 }

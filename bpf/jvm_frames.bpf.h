@@ -92,7 +92,7 @@ __noinline int word__called(struct unwind_state *u, struct jvm_state *state,
 	pc = u->value;
 	if (pc == proc->call_stub_return)
 		return CALLED_MAYBE; /* the call stub calls by a register */
-	if (!code__follows_call(u, pc))
+	if (!insn__follows_call(u, pc))
 		return CALLED_NOT;
 	target = jvm__call_target(pc, u->value);
 	return target && blob__at(state, proc, target) == blob ? CALLED_PROVEN : CALLED_MAYBE;
@@ -107,7 +107,7 @@ __noinline __u64 word__target(struct unwind_state *u, const struct jvm_proc_rec 
 	if (!u || !proc || !returns_to_jvm(u, proc, address))
 		return 0;
 	pc = u->value;
-	return code__follows_call(u, pc) ? jvm__call_target(pc, u->value) : 0;
+	return insn__follows_call(u, pc) ? jvm__call_target(pc, u->value) : 0;
 }
 
 /* Sets the evidence of a step to the return address at @address, out of the blob at @blob. */
@@ -185,8 +185,8 @@ __noinline int compiled__place_again(struct unwind_state *u, const struct jvm_pr
 #define LEAF_WORDS_MAX 2 /* words that C1 pushes for slow_subtype_check */
 
 #define REGISTERS_N   16
-#define CODE_PUSH_RAX 0x50
-#define CODE_CALL     0xe8
+#define INSN_PUSH_RAX 0x50
+#define INSN_CALL     0xe8
 
 /* Returns true if the topmost word equals a register, as if just pushed, and the next
  * instruction is another `push` or the call. */
@@ -199,7 +199,7 @@ static __always_inline int leaf__has_pushed(struct unwind_state *u)
 		return 0;
 	if ((code & 0xff) == 0x41)
 		code >>= 8;
-	if (((code & 0xf8) != CODE_PUSH_RAX && (code & 0xff) != CODE_CALL) ||
+	if (((code & 0xf8) != INSN_PUSH_RAX && (code & 0xff) != INSN_CALL) ||
 	    stack__read(u, u->sp) || !u->value)
 		return 0;
 	for (i = 0; i < REGISTERS_N; i++)
@@ -288,8 +288,8 @@ found:
 #define STUB_WORDS_MAX 24
 
 #define PUSHES_MAX    9 /* counted pushes at the start of a stub */
-#define CODE_PUSH_ANY 0x50
-#define CODE_PUSHF    0x9c
+#define INSN_PUSH_ANY 0x50
+#define INSN_PUSHF    0x9c
 
 /* Returns the number of words that the code at @pc pushes before it does anything else. */
 static __always_inline int pushes__count(__u64 pc)
@@ -305,7 +305,7 @@ static __always_inline int pushes__count(__u64 pc)
 		int has_prefix = (next & 0xff) == 0x41;
 
 		next >>= 8 * has_prefix;
-		if ((next & 0xf8) != CODE_PUSH_ANY && (next & 0xff) != CODE_PUSHF)
+		if ((next & 0xf8) != INSN_PUSH_ANY && (next & 0xff) != INSN_PUSHF)
 			break;
 		at += 1 + has_prefix;
 		if (at > 13)
@@ -325,7 +325,7 @@ __noinline int pushes__of(struct unwind_state *u, __u64 address)
 	return target ? pushes__count(target) : 0;
 }
 
-#define CODE_ENTER 0xec8b4855 /* push rbp; mov rbp, rsp */
+#define INSN_ENTER 0xec8b4855 /* push rbp; mov rbp, rsp */
 
 /* Returns the number of words above the return address if the instruction at the pc determines
  * it: at a return, and before and during the making of a frame. -1: elsewhere. */
@@ -335,9 +335,9 @@ static __always_inline int stub__edge(const struct unwind_state *u)
 
 	if (jvm__read(code, sizeof(code), u->pc - 8))
 		return -1;
-	if ((code[1] & 0xff) == CODE_RET || CODE4(code[1]) == CODE_ENTER)
+	if ((code[1] & 0xff) == INSN_RET || CODE4(code[1]) == INSN_ENTER)
 		return 0;
-	return CODE3(code[1]) == CODE_MOV_RBP_RSP && code[0] >> 56 == CODE_PUSH_RBP ? 1 : -1;
+	return CODE3(code[1]) == INSN_MOV_RBP_RSP && code[0] >> 56 == INSN_PUSH_RBP ? 1 : -1;
 }
 
 /* Returns true if the word at @address is a return address of the JVM's own functions, which
@@ -365,7 +365,7 @@ static __always_inline int stub__enters(__u64 target)
 	if (jvm__read(code, sizeof(code), target))
 		return 0;
 	for (i = 0; i < ENTER_MAX; i++)
-		found |= code[i] == CODE_PUSH_RBP && code[i + 1] == 0x48 && code[i + 2] == 0x8b &&
+		found |= code[i] == INSN_PUSH_RBP && code[i + 1] == 0x48 && code[i + 2] == 0x8b &&
 			 code[i + 3] == 0xec;
 	return found;
 }
@@ -434,9 +434,9 @@ static __always_inline int stub__interrupted(struct unwind_state *u, struct jvm_
 
 /* The end of the stub that forwards an exception, with the return address in rdx: `pop rdx; mov
  * rax, [r15 + 8]; mov qword [r15 + 8], 0; jmp rbx`. */
-#define CODE_LOAD_PENDING  0x08478b49U
-#define CODE_CLEAR_PENDING 0x0847c749ULL
-#define CODE_JMP_RBX	   0xe3ff
+#define INSN_LOAD_PENDING  0x08478b49U
+#define INSN_CLEAR_PENDING 0x0847c749ULL
+#define INSN_JMP_RBX	   0xe3ff
 
 static __always_inline int exception__is_forwarded(__u64 pc)
 {
@@ -444,9 +444,9 @@ static __always_inline int exception__is_forwarded(__u64 pc)
 
 	if (jvm__read(code, sizeof(code), pc - 8))
 		return 0;
-	return (CODE4(code[1]) == CODE_LOAD_PENDING && code[0] >> 56 == CODE_POP_RDX) ||
-	       (code[1] == CODE_CLEAR_PENDING && code[0] >> 32 == CODE_LOAD_PENDING) ||
-	       ((code[1] & 0xffff) == CODE_JMP_RBX && code[0] == CODE_CLEAR_PENDING);
+	return (CODE4(code[1]) == INSN_LOAD_PENDING && code[0] >> 56 == INSN_POP_RDX) ||
+	       (code[1] == INSN_CLEAR_PENDING && code[0] >> 32 == INSN_LOAD_PENDING) ||
+	       ((code[1] & 0xffff) == INSN_JMP_RBX && code[0] == INSN_CLEAR_PENDING);
 }
 
 /* Sets the rule for stubs, adapters and tables of calls, with a frame pointer, or without a
@@ -502,7 +502,7 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 	rule__set(u, UNWIND_REG_RBP, 16, -2);
 	if (u->pc != proc->call_stub_return &&
 	    (stack__read(u, u->rbp + 8) ||
-	     (!jvm__is_entry(proc, u->value) && !code__follows_call(u, u->value))))
+	     (!jvm__is_entry(proc, u->value) && !insn__follows_call(u, u->value))))
 		u->next_evidence = EVIDENCE_INFERRED;
 	return 1;
 }
@@ -520,8 +520,8 @@ static __always_inline void blob__prefer_rbp(struct unwind_state *u, struct jvm_
 		rule__set(u, UNWIND_REG_RBP, 16, -2);
 }
 
-#define CODE_CMP_0 0xf883 /* cmp $0,%reg, and a byte of 0 */
-#define CODE_JNE_8 0x75
+#define INSN_CMP_0 0xf883 /* cmp $0,%reg, and a byte of 0 */
+#define INSN_JNE_8 0x75
 
 /* Counts the `pop` instructions at @pc, two at most. *ret_end is the address after them. */
 static __always_inline int pops__count(__u64 pc, __u64 *ret_end)
@@ -529,7 +529,7 @@ static __always_inline int pops__count(__u64 pc, __u64 *ret_end)
 	__u32 code = 0, has_prefix;
 	int n;
 
-	if (jvm__read(&code, sizeof(code), pc) || (code & 0xff) == CODE_POP_RBP)
+	if (jvm__read(&code, sizeof(code), pc) || (code & 0xff) == INSN_POP_RBP)
 		code = 0;
 	for (n = 0; n < 2; n++) {
 		has_prefix = (code & 0xff) == 0x41;
@@ -552,10 +552,10 @@ static __always_inline __u64 check__end(__u64 pc)
 		return 0;
 	if ((code & 0xff) == 0x41)
 		code >>= 8, pc++;
-	if ((code & 0xfff8ff) != CODE_CMP_0)
+	if ((code & 0xfff8ff) != INSN_CMP_0)
 		return 0;
 	code >>= 24;
-	return (code & 0xff) == CODE_JNE_8 ? pc + 5 : (code & 0xffff) == CODE_JNE ? pc + 9 : 0;
+	return (code & 0xff) == INSN_JNE_8 ? pc + 5 : (code & 0xffff) == INSN_JNE ? pc + 9 : 0;
 }
 
 /* Returns the number of words by which the frame is larger than its size. C1 pushes arguments
@@ -579,7 +579,7 @@ __noinline int words__pushed(struct unwind_state *u)
  * between, the copy pushes both in the other order, for a call. */
 #define COPY_WORDS	     2
 #define COPY_BYTES_MAX	     160
-#define CODE_MOV_TYPE	     0x08408b /* mov reg, [reg + 8], if both are register 0 */
+#define INSN_MOV_TYPE	     0x08408b /* mov reg, [reg + 8], if both are register 0 */
 #define MOV_BOTH(reg)	     ((reg) << 8 | (reg) << 11)
 #define PAIR_POPS	     0x0808 /* from two `push` instructions to two `pop` instructions */
 #define PAIR_TURNED(pair)    ((((pair)&0xff) << 8 | (pair) >> 8) & 0xffff)
@@ -595,8 +595,8 @@ static __always_inline int copy__loads_type(__u32 pair, __u64 code)
 {
 	__u32 mov = CODE3((code & 0xf0) == 0x40 ? code >> 8 : code);
 
-	return mov == CODE_MOV_TYPE + MOV_BOTH(pair & 7) ||
-	       mov == CODE_MOV_TYPE + MOV_BOTH(pair >> 8 & 7);
+	return mov == INSN_MOV_TYPE + MOV_BOTH(pair & 7) ||
+	       mov == INSN_MOV_TYPE + MOV_BOTH(pair >> 8 & 7);
 }
 
 static long copy__scan(__u32 index __attribute__((unused)), void *ctx)
@@ -674,7 +674,7 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 	if (ret->kind == JVM_BLOB && jvm__step_popped(u, proc))
 		return JVM_AGAIN;
 	/* The unwinder shows no frame for an outer pc without a call before it. */
-	if (u->n && !u->exact && !code__follows_call(u, u->pc))
+	if (u->n && !u->exact && !insn__follows_call(u, u->pc))
 		return JVM_LISTED;
 	return rule__cut(u);
 }

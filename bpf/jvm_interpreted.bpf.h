@@ -79,7 +79,7 @@ static __always_inline int jvm__is_popped(struct unwind_state *u, const struct j
 	return 1;
 }
 
-#define CODE_PUSH_RDX	0x52
+#define INSN_PUSH_RDX	0x52
 #define EXCEPTION_WORDS 2 /* words of an exception blob's frame: rbp, return address */
 
 /* An exception blob is entered by a jump, with the return address in rdx. It pushes that
@@ -96,7 +96,7 @@ static __always_inline int exception__is_popped(struct unwind_state *u,
 	if (!proc->exception_pc || !pc__is_jvm(proc, pc))
 		return 0;
 	if (!at)
-		return !jvm__read(&code, sizeof(code), u->pc) && code == CODE_PUSH_RDX;
+		return !jvm__read(&code, sizeof(code), u->pc) && code == INSN_PUSH_RDX;
 	if (jvm__read(&thrown, sizeof(thrown), u->regs[UNWIND_REG_R15] + proc->exception_pc) ||
 	    thrown != pc)
 		return 0;
@@ -230,51 +230,51 @@ static __always_inline int jvm__is_entry(const struct jvm_proc_rec *proc, __u64 
 static __always_inline int pc__is_returned_to(struct unwind_state *u,
 					      const struct jvm_proc_rec *proc, __u64 pc)
 {
-	return pc__is_jvm(proc, pc) && (jvm__is_entry(proc, pc) || code__follows_call(u, pc));
+	return pc__is_jvm(proc, pc) && (jvm__is_entry(proc, pc) || insn__follows_call(u, pc));
 }
 
 /* The first instructions after a return to the interpreter. They restore the stack pointer from
  * the frame, and then r13, which until then is the callee's (generate_return_entry_for). */
 #define CODE5(code)	((code)&0xffffffffffULL)
-#define CODE_LOAD_RSP	0xf0658b48U	/* mov rsp, [rbp - 16] */
-#define CODE_LOAD_RCX	0x48f04d8b48ULL /* mov rcx, [rbp - 16], of JDK 20 and later; ... */
-#define CODE_LEA_RSP	0xcd648d48U	/* ... lea rsp, [rbp + 8 * rcx] */
-#define CODE_CLEAR_LAST 0xf045c748U	/* mov qword [rbp - 16], 0 */
-#define CODE_LOAD_R13	0x6d8b4c	/* mov r13, [rbp + ib] */
+#define INSN_LOAD_RSP	0xf0658b48U	/* mov rsp, [rbp - 16] */
+#define INSN_LOAD_RCX	0x48f04d8b48ULL /* mov rcx, [rbp - 16], of JDK 20 and later; ... */
+#define INSN_LEA_RSP	0xcd648d48U	/* ... lea rsp, [rbp + 8 * rcx] */
+#define INSN_CLEAR_LAST 0xf045c748U	/* mov qword [rbp - 16], 0 */
+#define INSN_LOAD_R13	0x6d8b4c	/* mov r13, [rbp + ib] */
 
 /* Returns true if a callee has just returned to the interpreter, whose frame is at rbp. @code is
  * at the pc. */
 static __always_inline int interpreted__is_returned_to(const struct unwind_state *u, __u64 code)
 {
 	return u->leaf && !u->rbp_lost &&
-	       (CODE4(code) == CODE_LOAD_RSP || CODE5(code) == CODE_LOAD_RCX ||
-		CODE4(code) == CODE_LEA_RSP || CODE4(code) == CODE_CLEAR_LAST ||
-		CODE3(code) == CODE_LOAD_R13);
+	       (CODE4(code) == INSN_LOAD_RSP || CODE5(code) == INSN_LOAD_RCX ||
+		CODE4(code) == INSN_LEA_RSP || CODE4(code) == INSN_CLEAR_LAST ||
+		CODE3(code) == INSN_LOAD_R13);
 }
 
 /* The last instructions of an interpreted method: the return address goes to r13, the caller's
  * stack pointer from rbx to rsp, and a jump follows. JDK 20 to 24 have a check before the jump
  * (InterpreterMacroAssembler::remove_activation). Elsewhere r13 is not an address of code, but a
  * bytecode's address, or the caller's stack pointer. */
-#define CODE_POP_R13	 0x5d41 /* pop r13; mov rsp, rbx */
-#define CODE_RSP_RBX	 0xe38b48
-#define CODE_CLEAR_FLAG	 0x87c641 /* movb $0, disp32(%r15): JDK 25 has it before these */
+#define INSN_POP_R13	 0x5d41 /* pop r13; mov rsp, rbx */
+#define INSN_RSP_RBX	 0xe38b48
+#define INSN_CLEAR_FLAG	 0x87c641 /* movb $0, disp32(%r15): JDK 25 has it before these */
 /* Entries of mathematics and checksums make no frame, and have the stack pointer in r13. */
-#define CODE_POP_RAX_R13 0xe0ffe58b4958ULL /* pop rax; mov rsp, r13; jmp rax */
-#define CODE_POP_RDI_R13 0xe7ffe58b495fULL
-#define CODE_RSP_R13	 0xe58b49
-#define CODE_JMP_RAX	 0xe0ff
-#define CODE_JMP_RDI	 0xe7ff
+#define INSN_POP_RAX_R13 0xe0ffe58b4958ULL /* pop rax; mov rsp, r13; jmp rax */
+#define INSN_POP_RDI_R13 0xe7ffe58b495fULL
+#define INSN_RSP_R13	 0xe58b49
+#define INSN_JMP_RAX	 0xe0ff
+#define INSN_JMP_RDI	 0xe7ff
 
 /* Returns the register that has the return address, after the pop of an entry without a frame;
  * -1: elsewhere. */
 static __always_inline int end__register(__u64 before, __u64 at)
 {
-	__u32 jump = CODE3(at) == CODE_RSP_R13	    ? at >> 24 & 0xffff
-		     : before >> 40 == CODE_RSP_R13 ? at & 0xffff
+	__u32 jump = CODE3(at) == INSN_RSP_R13	    ? at >> 24 & 0xffff
+		     : before >> 40 == INSN_RSP_R13 ? at & 0xffff
 						    : 0;
 
-	return jump == CODE_JMP_RAX ? UNWIND_REG_RAX : jump == CODE_JMP_RDI ? UNWIND_REG_RDI : -1;
+	return jump == INSN_JMP_RAX ? UNWIND_REG_RAX : jump == INSN_JMP_RDI ? UNWIND_REG_RDI : -1;
 }
 
 /* Returns true if a return address is in one of the places that such an end uses. */
@@ -297,11 +297,11 @@ static __always_inline int interpreted__is_left(struct unwind_state *u,
 	if ((!u->leaf && u->n > 1) || !end__is_possible(u, proc) ||
 	    jvm__read(code, sizeof(code), u->pc - 8) || interpreted__is_returned_to(u, code[1]))
 		return 0;
-	end = CODE3(code[1]) == CODE_CLEAR_FLAG && !(code[1] >> 56) ? code[2] : code[1];
-	is_end = u->leaf && (end & 0xffff) == CODE_POP_R13 && CODE3(end >> 16) == CODE_RSP_RBX;
+	end = CODE3(code[1]) == INSN_CLEAR_FLAG && !(code[1] >> 56) ? code[2] : code[1];
+	is_end = u->leaf && (end & 0xffff) == INSN_POP_R13 && CODE3(end >> 16) == INSN_RSP_RBX;
 	if (is_end)
 		sender = u->regs[UNWIND_REG_RBX];
-	if (is_end || CODE6(code[1]) == CODE_POP_RAX_R13 || CODE6(code[1]) == CODE_POP_RDI_R13) {
+	if (is_end || CODE6(code[1]) == INSN_POP_RAX_R13 || CODE6(code[1]) == INSN_POP_RDI_R13) {
 		if (!returns_to_jvm(u, proc, u->sp))
 			return 0;
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
@@ -313,7 +313,7 @@ static __always_inline int interpreted__is_left(struct unwind_state *u,
 		return 0;
 	if (pc__is_returned_to(u, proc, u->regs[UNWIND_REG_R13]))
 		return jvm__is_popped(u, proc, u->regs[UNWIND_REG_R13],
-				      CODE3(code[1]) == CODE_RSP_RBX ? u->regs[UNWIND_REG_RBX]
+				      CODE3(code[1]) == INSN_RSP_RBX ? u->regs[UNWIND_REG_RBX]
 								     : u->sp)
 			       ? JVM_AGAIN
 			       : 0;
@@ -321,31 +321,31 @@ static __always_inline int interpreted__is_left(struct unwind_state *u,
 	if (reg < 0)
 		return 0;
 	return jvm__is_popped(u, proc, u->regs[reg & 15],
-			      CODE3(code[1]) == CODE_RSP_R13 ? u->regs[UNWIND_REG_R13] : u->sp)
+			      CODE3(code[1]) == INSN_RSP_R13 ? u->regs[UNWIND_REG_R13] : u->sp)
 		       ? JVM_AGAIN
 		       : 0;
 }
 
 /* The instructions between `pop rax` and `push rax` of an entry (generate_normal_entry), which put
  * the method's variables on the stack. */
-#define CODE_POPPED_LEA	   0xf8cc748d4cULL	 /* lea r14, [rsp + 8 * rcx - 8] */
-#define CODE_POPPED_TEST   0x8e0fd285U		 /* test edx, edx; jle */
-#define CODE_POPPED_TESTED 0xd285f8cc748d4cULL	 /* these two, without the jump */
-#define CODE_POPPED_ZERO   0x7fcaff0000000068ULL /* push 0; dec edx; jg */
-#define CODE_POPPED_DEC	   0xf77fcaffU		 /* dec edx; jg */
-#define CODE_POPPED_JG	   0x50f77f		 /* jg; push rax */
-#define CODE_POPPED_PUSH   0xec8b485550ULL	 /* push rax; push rbp; mov rbp, rsp */
+#define INSN_POPPED_LEA	   0xf8cc748d4cULL	 /* lea r14, [rsp + 8 * rcx - 8] */
+#define INSN_POPPED_TEST   0x8e0fd285U		 /* test edx, edx; jle */
+#define INSN_POPPED_TESTED 0xd285f8cc748d4cULL	 /* these two, without the jump */
+#define INSN_POPPED_ZERO   0x7fcaff0000000068ULL /* push 0; dec edx; jg */
+#define INSN_POPPED_DEC	   0xf77fcaffU		 /* dec edx; jg */
+#define INSN_POPPED_JG	   0x50f77f		 /* jg; push rax */
+#define INSN_POPPED_PUSH   0xec8b485550ULL	 /* push rax; push rbp; mov rbp, rsp */
 
 /* @code begins 8 bytes before the pc. */
 static __always_inline int entry__has_popped(const __u64 code[2])
 {
-	if (code[0] >> 24 == CODE_POPPED_LEA)
-		return CODE4(code[1]) == CODE_POPPED_TEST;
-	if (code[0] >> 8 == CODE_POPPED_TESTED)
+	if (code[0] >> 24 == INSN_POPPED_LEA)
+		return CODE4(code[1]) == INSN_POPPED_TEST;
+	if (code[0] >> 8 == INSN_POPPED_TESTED)
 		return 1;
-	return CODE5(code[1]) == CODE_POPPED_LEA || code[1] == CODE_POPPED_ZERO ||
-	       CODE4(code[1]) == CODE_POPPED_DEC || CODE3(code[1]) == CODE_POPPED_JG ||
-	       CODE5(code[1]) == CODE_POPPED_PUSH;
+	return CODE5(code[1]) == INSN_POPPED_LEA || code[1] == INSN_POPPED_ZERO ||
+	       CODE4(code[1]) == INSN_POPPED_DEC || CODE3(code[1]) == INSN_POPPED_JG ||
+	       CODE5(code[1]) == INSN_POPPED_PUSH;
 }
 
 /* Sets the unwind rule for a pc in the entry code of an interpreted method that compiled code has
@@ -366,12 +366,12 @@ static __always_inline int interpreted__is_called(struct unwind_state *u,
 	if (entry__has_popped(code))
 		return jvm__is_popped(u, proc, pc, sender) ? JVM_AGAIN : 0;
 	if (returns_to_jvm(u, proc, u->sp) && !jvm__is_entry(proc, u->value) &&
-	    code__follows_call(u, u->value)) {
+	    insn__follows_call(u, u->value)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
 		interpreted__set_sender(u);
 		return 1;
 	}
-	if (!pc__is_jvm(proc, pc) || jvm__is_entry(proc, pc) || !code__follows_call(u, pc))
+	if (!pc__is_jvm(proc, pc) || jvm__is_entry(proc, pc) || !insn__follows_call(u, pc))
 		return 0;
 	return jvm__is_popped(u, proc, pc, sender) ? JVM_AGAIN : 0;
 }

@@ -7,43 +7,43 @@
 #include "bpf/jvm_interpreted.bpf.h"
 
 /* Instructions of prologues and epilogues, as their bytes in memory read as a number. */
-#define CODE_PUSH_RBP	 0x55
-#define CODE_POP_RBP	 0x5d
-#define CODE_RET	 0xc3
-#define CODE_MOV_RBP_RSP 0xec8b48   /* 48 8b ec */
-#define CODE_ADD_RBP_8	 0xc58348   /* 48 83 c5 ib: the last step, with PreserveFramePointer */
-#define CODE_ADD_RBP_32	 0xc58148   /* 48 81 c5 id */
-#define CODE_SUB_RSP_8	 0xec8348   /* 48 83 ec ib */
-#define CODE_SUB_RSP_32	 0xec8148   /* 48 81 ec id */
-#define CODE_SAVE_RBP_8	 0x246c8948 /* mov [rsp + ib], rbp */
-#define CODE_SAVE_RBP_32 0x24ac8948
-#define CODE_POLL_8	 0x673b49 /* cmp rsp, [r15 + ib]: the poll at a return */
-#define CODE_POLL_32	 0xa73b49
-#define CODE_POLL_PAGE	 0x0585	  /* test [rip + id], eax: the poll of JDK 8 at a return */
-#define CODE_POLL_LOAD_8 0x578b4d /* mov r10, [r15 + ib]: the poll of JDK 10 to 15 is ... */
-#define CODE_POLL_LOAD	 0x978b4d /* ... mov r10, [r15 + id]; ... */
-#define CODE_POLL_IMM	 0xba49	  /* ... or mov r10, imm64, if JDK 8 has its page far away; ... */
-#define CODE_POLL_REG	 0xc3028541U /* ... test [r10], eax; and a ret */
-#define CODE_BARRIER_8	 0x7f8341    /* cmp dword [r15 + ib], imm: the entry barrier */
-#define CODE_BARRIER_32	 0x7f8141
-#define CODE_BARRIER_D32 0xbf8141
-#define CODE_BARRIER_JE	 0xe80574 /* je over a call: the entry barrier of native wrappers */
-#define CODE_LEAVE	 0xc9 /* end of a native wrapper, which then polls, and checks for ... */
-#define CODE_POLL_BIT	 0x47f641 /* test byte [r15 + ib], 1 */
-#define CODE_PENDING	 0x7f8349 /* ... exceptions: cmp qword [r15 + ib], 0; ... */
-#define CODE_PENDING_32	 0x7f8149 /* ... or with an operand of 32 bits */
-#define CODE_JNE_1	 0x01850f /* jumps over the ret */
-#define CODE_POP_RDX	 0x5a
-#define CODE_ADD_RSP_8	 0xc48348 /* 48 83 c4 ib */
-#define CODE_JMP_R10	 0xe2ff41
-#define CODE_JMP	 0xe9
-#define CODE_JMP_REG	 0xe0ff	  /* jmp rax; the register is in the low bits of e0 */
-#define CODE_LEA_R10	 0x158d4c /* a poll's slow path: lea r10, [rip + id], ... */
-#define CODE_SAVE_R10_8	 0x57894d /* ... mov [r15 + ib], r10 ... */
-#define CODE_SAVE_R10	 0x97894d /* ... or mov [r15 + id], r10; and a jmp */
-#define CODE_JA		 0x870f
-#define CODE_JB		 0x820f /* jumps over the call of a method with @ReservedStackAccess */
-#define CODE_JNE	 0x850f
+#define INSN_PUSH_RBP	 0x55
+#define INSN_POP_RBP	 0x5d
+#define INSN_RET	 0xc3
+#define INSN_MOV_RBP_RSP 0xec8b48   /* 48 8b ec */
+#define INSN_ADD_RBP_8	 0xc58348   /* 48 83 c5 ib: the last step, with PreserveFramePointer */
+#define INSN_ADD_RBP_32	 0xc58148   /* 48 81 c5 id */
+#define INSN_SUB_RSP_8	 0xec8348   /* 48 83 ec ib */
+#define INSN_SUB_RSP_32	 0xec8148   /* 48 81 ec id */
+#define INSN_SAVE_RBP_8	 0x246c8948 /* mov [rsp + ib], rbp */
+#define INSN_SAVE_RBP_32 0x24ac8948
+#define INSN_POLL_8	 0x673b49 /* cmp rsp, [r15 + ib]: the poll at a return */
+#define INSN_POLL_32	 0xa73b49
+#define INSN_POLL_PAGE	 0x0585	  /* test [rip + id], eax: the poll of JDK 8 at a return */
+#define INSN_POLL_LOAD_8 0x578b4d /* mov r10, [r15 + ib]: the poll of JDK 10 to 15 is ... */
+#define INSN_POLL_LOAD	 0x978b4d /* ... mov r10, [r15 + id]; ... */
+#define INSN_POLL_IMM	 0xba49	  /* ... or mov r10, imm64, if JDK 8 has its page far away; ... */
+#define INSN_POLL_REG	 0xc3028541U /* ... test [r10], eax; and a ret */
+#define INSN_BARRIER_8	 0x7f8341    /* cmp dword [r15 + ib], imm: the entry barrier */
+#define INSN_BARRIER_32	 0x7f8141
+#define INSN_BARRIER_D32 0xbf8141
+#define INSN_BARRIER_JE	 0xe80574 /* je over a call: the entry barrier of native wrappers */
+#define INSN_LEAVE	 0xc9 /* end of a native wrapper, which then polls, and checks for ... */
+#define INSN_POLL_BIT	 0x47f641 /* test byte [r15 + ib], 1 */
+#define INSN_PENDING	 0x7f8349 /* ... exceptions: cmp qword [r15 + ib], 0; ... */
+#define INSN_PENDING_32	 0x7f8149 /* ... or with an operand of 32 bits */
+#define INSN_JNE_1	 0x01850f /* jumps over the ret */
+#define INSN_POP_RDX	 0x5a
+#define INSN_ADD_RSP_8	 0xc48348 /* 48 83 c4 ib */
+#define INSN_JMP_R10	 0xe2ff41
+#define INSN_JMP	 0xe9
+#define INSN_JMP_REG	 0xe0ff	  /* jmp rax; the register is in the low bits of e0 */
+#define INSN_LEA_R10	 0x158d4c /* a poll's slow path: lea r10, [rip + id], ... */
+#define INSN_SAVE_R10_8	 0x57894d /* ... mov [r15 + ib], r10 ... */
+#define INSN_SAVE_R10	 0x97894d /* ... or mov [r15 + id], r10; and a jmp */
+#define INSN_JA		 0x870f
+#define INSN_JB		 0x820f /* jumps over the call of a method with @ReservedStackAccess */
+#define INSN_JNE	 0x850f
 
 /* The state of the frame: before, during and after its making. FRAME_LEFT: before the jump at an
  * end of the code, if the word at the stack pointer is a return address. FRAME_POPPED: the return
@@ -52,42 +52,42 @@
 enum { FRAME_WHOLE, FRAME_NONE, FRAME_PUSHED, FRAME_UNSAVED, FRAME_LEFT, FRAME_POPPED, FRAME_NOT };
 
 /* The machine code around a pc: 16 bytes before it, and 24 bytes from it on. */
-enum { CODE_FAR_BEFORE, CODE_NEAR_BEFORE, CODE_AT, CODE_AFTER, CODE_FAR_AFTER, CODE_AROUND_WORDS };
+enum { INSN_FAR_BEFORE, INSN_NEAR_BEFORE, INSN_AT, INSN_AFTER, INSN_FAR_AFTER, INSN_AROUND_WORDS };
 
 /* Returns true if the code before a `jne` compares the entry barrier's guard. The check of an
  * inline cache, before there is a frame, also has a `jne`. */
 static __always_inline int barrier__is_compared(__u64 far_before, __u64 before)
 {
-	return CODE3(before >> 24) == CODE_BARRIER_8 || CODE3(before) == CODE_BARRIER_32 ||
-	       CODE3(far_before >> 40) == CODE_BARRIER_D32;
+	return CODE3(before >> 24) == INSN_BARRIER_8 || CODE3(before) == INSN_BARRIER_32 ||
+	       CODE3(far_before >> 40) == INSN_BARRIER_D32;
 }
 
-static __always_inline int prologue__place(const __u64 code[CODE_AROUND_WORDS], int otherwise)
+static __always_inline int prologue__place(const __u64 code[INSN_AROUND_WORDS], int otherwise)
 {
-	__u64 before = code[CODE_NEAR_BEFORE], at = code[CODE_AT];
+	__u64 before = code[INSN_NEAR_BEFORE], at = code[INSN_AT];
 	__u32 last4 = before >> 32;
 
-	if ((at & 0xff) == CODE_PUSH_RBP)
+	if ((at & 0xff) == INSN_PUSH_RBP)
 		return FRAME_NONE;
-	if (CODE3(at) == CODE_MOV_RBP_RSP) /* or the last step, with -XX:+PreserveFramePointer */
-		return before >> 56 == CODE_PUSH_RBP ? FRAME_PUSHED : FRAME_WHOLE;
-	if (CODE3(at) == CODE_SUB_RSP_8 || CODE3(at) == CODE_SUB_RSP_32)
-		return last4 >> 24 == CODE_PUSH_RBP || last4 >> 8 == CODE_MOV_RBP_RSP ? FRAME_PUSHED
+	if (CODE3(at) == INSN_MOV_RBP_RSP) /* or the last step, with -XX:+PreserveFramePointer */
+		return before >> 56 == INSN_PUSH_RBP ? FRAME_PUSHED : FRAME_WHOLE;
+	if (CODE3(at) == INSN_SUB_RSP_8 || CODE3(at) == INSN_SUB_RSP_32)
+		return last4 >> 24 == INSN_PUSH_RBP || last4 >> 8 == INSN_MOV_RBP_RSP ? FRAME_PUSHED
 										      : FRAME_NONE;
-	if (CODE3(at) == CODE_ADD_RBP_8 || CODE3(at) == CODE_ADD_RBP_32)
+	if (CODE3(at) == INSN_ADD_RBP_8 || CODE3(at) == INSN_ADD_RBP_32)
 		return FRAME_WHOLE;
-	if (CODE4(at) == CODE_SAVE_RBP_8 || CODE4(at) == CODE_SAVE_RBP_32)
+	if (CODE4(at) == INSN_SAVE_RBP_8 || CODE4(at) == INSN_SAVE_RBP_32)
 		return FRAME_UNSAVED;
-	if (CODE3(at) == CODE_BARRIER_8 || CODE3(at) == CODE_BARRIER_32 ||
-	    CODE3(at) == CODE_BARRIER_D32)
+	if (CODE3(at) == INSN_BARRIER_8 || CODE3(at) == INSN_BARRIER_32 ||
+	    CODE3(at) == INSN_BARRIER_D32)
 		return FRAME_WHOLE;
-	if ((at & 0xffff) == CODE_JNE)
-		return barrier__is_compared(code[CODE_FAR_BEFORE], before) ? FRAME_WHOLE
+	if ((at & 0xffff) == INSN_JNE)
+		return barrier__is_compared(code[INSN_FAR_BEFORE], before) ? FRAME_WHOLE
 									   : otherwise;
-	if (CODE3(at) == CODE_BARRIER_JE || CODE3(before >> 48 | at << 16) == CODE_BARRIER_JE)
+	if (CODE3(at) == INSN_BARRIER_JE || CODE3(before >> 48 | at << 16) == INSN_BARRIER_JE)
 		return FRAME_WHOLE;
 	/* The padding that aligns the barrier. */
-	if (CODE3(last4) == CODE_SUB_RSP_8 || CODE3(before >> 8) == CODE_SUB_RSP_32)
+	if (CODE3(last4) == INSN_SUB_RSP_8 || CODE3(before >> 8) == INSN_SUB_RSP_32)
 		return FRAME_WHOLE;
 	return otherwise;
 }
@@ -96,96 +96,96 @@ static __always_inline int prologue__place(const __u64 code[CODE_AROUND_WORDS], 
  * x86_64.ad; LIR_Assembler::return_op). JDK 16 and later compare rsp. */
 static __always_inline int epilogue__polls(__u64 before, __u64 at)
 {
-	if ((at & 0xffff) == CODE_POLL_PAGE && (at >> 48 & 0xff) == CODE_RET)
+	if ((at & 0xffff) == INSN_POLL_PAGE && (at >> 48 & 0xff) == INSN_RET)
 		return 1;
-	if (CODE4(at) == CODE_POLL_REG)
+	if (CODE4(at) == INSN_POLL_REG)
 		return 1;
-	return before >> 56 == CODE_POP_RBP &&
-	       (CODE3(at) == CODE_POLL_LOAD || CODE3(at) == CODE_POLL_LOAD_8 ||
-		(at & 0xffff) == CODE_POLL_IMM);
+	return before >> 56 == INSN_POP_RBP &&
+	       (CODE3(at) == INSN_POLL_LOAD || CODE3(at) == INSN_POLL_LOAD_8 ||
+		(at & 0xffff) == INSN_POLL_IMM);
 }
 
 /* Returns true if the instruction saves r10 in the thread, and a `jmp` follows. */
 static __always_inline int r10__is_saved(__u64 at)
 {
-	return (CODE3(at) == CODE_SAVE_R10 && at >> 56 == CODE_JMP) ||
-	       (CODE3(at) == CODE_SAVE_R10_8 && (at >> 32 & 0xff) == CODE_JMP);
+	return (CODE3(at) == INSN_SAVE_R10 && at >> 56 == INSN_JMP) ||
+	       (CODE3(at) == INSN_SAVE_R10_8 && (at >> 32 & 0xff) == INSN_JMP);
 }
 
 /* Returns true in the slow path of a poll at a return, where the frame is gone, too. It lies
  * after the method's code (C1SafepointPollStub, C2SafepointPollStub). */
-static __always_inline int epilogue__is_slow(const __u64 code[CODE_AROUND_WORDS])
+static __always_inline int epilogue__is_slow(const __u64 code[INSN_AROUND_WORDS])
 {
-	__u64 before = code[CODE_NEAR_BEFORE], at = code[CODE_AT], after = code[CODE_AFTER];
+	__u64 before = code[INSN_NEAR_BEFORE], at = code[INSN_AT], after = code[INSN_AFTER];
 
-	if (CODE3(at) == CODE_LEA_R10) /* has 7 bytes */
+	if (CODE3(at) == INSN_LEA_R10) /* has 7 bytes */
 		return r10__is_saved(at >> 56 | after << 8);
-	if ((at & 0xffff) == CODE_POLL_IMM) /* has 10 bytes */
-		return r10__is_saved(after >> 16 | code[CODE_FAR_AFTER] << 48);
-	if ((at & 0xff) == CODE_JMP)
-		return CODE3(before >> 8) == CODE_SAVE_R10 ||
-		       CODE3(before >> 32) == CODE_SAVE_R10_8;
+	if ((at & 0xffff) == INSN_POLL_IMM) /* has 10 bytes */
+		return r10__is_saved(after >> 16 | code[INSN_FAR_AFTER] << 48);
+	if ((at & 0xff) == INSN_JMP)
+		return CODE3(before >> 8) == INSN_SAVE_R10 ||
+		       CODE3(before >> 32) == INSN_SAVE_R10_8;
 	return r10__is_saved(at);
 }
 
 /* Returns true where a native wrapper checks for exceptions after it has left its frame. */
-static __always_inline int epilogue__is_pending(const __u64 code[CODE_AROUND_WORDS])
+static __always_inline int epilogue__is_pending(const __u64 code[INSN_AROUND_WORDS])
 {
-	__u64 at = code[CODE_AT];
+	__u64 at = code[INSN_AT];
 
-	if (CODE3(at) == CODE_PENDING && CODE3(at >> 40) == CODE_JNE_1)
+	if (CODE3(at) == INSN_PENDING && CODE3(at >> 40) == INSN_JNE_1)
 		return 1;
-	if (CODE3(at) == CODE_PENDING_32 && !(at >> 32) && CODE3(code[CODE_AFTER]) == CODE_JNE_1)
+	if (CODE3(at) == INSN_PENDING_32 && !(at >> 32) && CODE3(code[INSN_AFTER]) == INSN_JNE_1)
 		return 1;
-	return CODE3(at) == CODE_JNE_1 && (at >> 48 & 0xff) == CODE_RET;
+	return CODE3(at) == INSN_JNE_1 && (at >> 48 & 0xff) == INSN_RET;
 }
 
-static __always_inline int code__is_jump(__u64 at)
+static __always_inline int insn__is_jump(__u64 at)
 {
-	return (at & 0xff) == CODE_JMP || (at & 0xf8ff) == CODE_JMP_REG;
+	return (at & 0xff) == INSN_JMP || (at & 0xf8ff) == INSN_JMP_REG;
 }
 
-static __always_inline int epilogue__place(const __u64 code[CODE_AROUND_WORDS])
+static __always_inline int epilogue__place(const __u64 code[INSN_AROUND_WORDS])
 {
-	__u64 before = code[CODE_NEAR_BEFORE], at = code[CODE_AT];
+	__u64 before = code[INSN_NEAR_BEFORE], at = code[INSN_AT];
 
-	if ((at & 0xff) == CODE_POP_RBP)
+	if ((at & 0xff) == INSN_POP_RBP)
 		return FRAME_PUSHED;
-	if ((at & 0xff) == CODE_RET || CODE3(at) == CODE_POLL_8 || CODE3(at) == CODE_POLL_32)
+	if ((at & 0xff) == INSN_RET || CODE3(at) == INSN_POLL_8 || CODE3(at) == INSN_POLL_32)
 		return FRAME_NONE;
 	if (epilogue__polls(before, at) || epilogue__is_slow(code) || epilogue__is_pending(code))
 		return FRAME_NONE;
-	if (((at & 0xffff) == CODE_JA || (at & 0xffff) == CODE_JB) &&
-	    (CODE3(before >> 32) == CODE_POLL_8 || CODE3(before >> 8) == CODE_POLL_32))
+	if (((at & 0xffff) == INSN_JA || (at & 0xffff) == INSN_JB) &&
+	    (CODE3(before >> 32) == INSN_POLL_8 || CODE3(before >> 8) == INSN_POLL_32))
 		return FRAME_NONE;
-	if (CODE3(at) == CODE_POLL_BIT && before >> 56 == CODE_LEAVE)
+	if (CODE3(at) == INSN_POLL_BIT && before >> 56 == INSN_LEAVE)
 		return FRAME_NONE;
-	if (CODE3(before >> 24) == CODE_POLL_BIT && (before >> 16 & 0xff) == CODE_LEAVE)
+	if (CODE3(before >> 24) == INSN_POLL_BIT && (before >> 16 & 0xff) == INSN_LEAVE)
 		return FRAME_NONE;
-	if ((at & 0xff) == CODE_POP_RDX && CODE3(before >> 32) == CODE_ADD_RSP_8)
+	if ((at & 0xff) == INSN_POP_RDX && CODE3(before >> 32) == INSN_ADD_RSP_8)
 		return FRAME_NONE; /* an exception blob */
-	if ((at & 0xff) == CODE_POP_RDX || CODE3(at) == CODE_JMP_R10)
-		return before >> 56 == CODE_POP_RBP   ? FRAME_NONE
-		       : before >> 56 == CODE_POP_RDX ? FRAME_POPPED
+	if ((at & 0xff) == INSN_POP_RDX || CODE3(at) == INSN_JMP_R10)
+		return before >> 56 == INSN_POP_RBP   ? FRAME_NONE
+		       : before >> 56 == INSN_POP_RDX ? FRAME_POPPED
 						      : FRAME_WHOLE;
 	/* The end of code that has found a callee, or forwards an exception to the caller. */
-	return before >> 56 == CODE_POP_RBP && code__is_jump(at) ? FRAME_LEFT : FRAME_WHOLE;
+	return before >> 56 == INSN_POP_RBP && insn__is_jump(at) ? FRAME_LEFT : FRAME_WHOLE;
 }
 
-#define CODE_MOV_RBX 0xbb48 /* mov rbx, imm64, and a jmp */
+#define INSN_MOV_RBX 0xbb48 /* mov rbx, imm64, and a jmp */
 #define STATIC_BYTES 10	    /* bytes of that mov */
 
 /* Moves to the caller if a call of a method that is not compiled has led to a piece after the
  * caller's own code (CompiledStaticCall). No method was entered there; the caller continues at
  * the return address. */
 static __always_inline int call__is_static(struct unwind_state *u, const struct jvm_proc_rec *proc,
-					   const __u64 code[CODE_AROUND_WORDS])
+					   const __u64 code[INSN_AROUND_WORDS])
 {
 	__u64 start = u->pc, pc;
 
-	if ((code[CODE_AT] & 0xff) == CODE_JMP && code[CODE_FAR_BEFORE] >> 48 == CODE_MOV_RBX)
+	if ((code[INSN_AT] & 0xff) == INSN_JMP && code[INSN_FAR_BEFORE] >> 48 == INSN_MOV_RBX)
 		start -= STATIC_BYTES;
-	else if ((code[CODE_AT] & 0xffff) != CODE_MOV_RBX)
+	else if ((code[INSN_AT] & 0xffff) != INSN_MOV_RBX)
 		return 0;
 	if (!u->leaf || stack__read(u, u->sp))
 		return 0;
@@ -199,21 +199,21 @@ static __always_inline int call__is_static(struct unwind_state *u, const struct 
 
 /* Reads the machine code around @pc. At the end of a page, the code after it is left out.
  * Returns 0 or -1. */
-static __always_inline int code__around(__u64 pc, __u64 code[CODE_AROUND_WORDS])
+static __always_inline int insn__around(__u64 pc, __u64 code[INSN_AROUND_WORDS])
 {
-	if (!jvm__read(code, 8 * CODE_AROUND_WORDS, pc - 16))
+	if (!jvm__read(code, 8 * INSN_AROUND_WORDS, pc - 16))
 		return 0;
-	code[CODE_FAR_BEFORE] = code[CODE_AFTER] = code[CODE_FAR_AFTER] = 0;
-	return jvm__read(&code[CODE_NEAR_BEFORE], 16, pc - 8);
+	code[INSN_FAR_BEFORE] = code[INSN_AFTER] = code[INSN_FAR_AFTER] = 0;
+	return jvm__read(&code[INSN_NEAR_BEFORE], 16, pc - 8);
 }
 
 static __always_inline int compiled__place(struct unwind_state *u, const struct jvm_proc_rec *proc,
 					   __u64 start, int frame_complete)
 {
-	__u64 code[CODE_AROUND_WORDS], at = u->pc - start;
+	__u64 code[INSN_AROUND_WORDS], at = u->pc - start;
 	int place;
 
-	if (code__around(u->pc, code))
+	if (insn__around(u->pc, code))
 		return FRAME_WHOLE;
 	if (call__is_static(u, proc, code))
 		return FRAME_NOT;

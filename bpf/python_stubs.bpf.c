@@ -15,7 +15,7 @@ static __always_inline int stub__cfa_off(struct unwind_state *u)
 {
 	__u64 code;
 
-	code__read(u);
+	insn__read(u);
 	code = u->code[1];
 	if ((code & 0xffffffffffULL) == STUB_RETURN)
 		return 16;

@@ -66,10 +66,10 @@ static __always_inline __u64 call__target(__u64 address, __u64 before)
 #define MOV_R11_32(code)  ((code)[7] == 0x41 && (code)[8] == 0xbb)
 #define MOV_RAX_64(code)  ((code)[4] == 0x48 && (code)[5] == 0xb8)
 #define MOV_RAX_32(code)  ((code)[7] == 0x48 && (code)[8] == 0xc7 && (code)[9] == 0xc0)
-#define CODE_32(code, at)                                                      \
+#define INSN_32(code, at)                                                      \
 	((__s32)((code)[at] | (code)[(at) + 1] << 8 | (code)[(at) + 2] << 16 | \
 		 (__u32)(code)[(at) + 3] << 24))
-#define CODE_64(code, at) ((__u32)CODE_32(code, at) | (__u64)(__u32)CODE_32(code, (at) + 4) << 32)
+#define INSN_64(code, at) ((__u32)INSN_32(code, at) | (__u64)(__u32)INSN_32(code, (at) + 4) << 32)
 
 /* Returns the target of the call before @address if its instructions contain it; else 0. */
 __weak __noinline __u64 call__leads_to(struct unwind_state *u, __u64 address)
@@ -79,14 +79,14 @@ __weak __noinline __u64 call__leads_to(struct unwind_state *u, __u64 address)
 	if (!u || bpf_probe_read_user(code, sizeof(code), (void *)address - sizeof(code)))
 		return 0;
 	if (code[11] == 0xe8)
-		return address + CODE_32(code, 12);
+		return address + INSN_32(code, 12);
 	if (CALL_IS_R11(code))
-		return MOV_R11_64(code)	  ? CODE_64(code, 5)
-		       : MOV_R11_32(code) ? (__u32)CODE_32(code, 9)
+		return MOV_R11_64(code)	  ? INSN_64(code, 5)
+		       : MOV_R11_32(code) ? (__u32)INSN_32(code, 9)
 					  : 0;
 	if (CALL_IS_RAX(code))
-		return MOV_RAX_64(code)	  ? CODE_64(code, 6)
-		       : MOV_RAX_32(code) ? (__u64)(__s64)CODE_32(code, 10)
+		return MOV_RAX_64(code)	  ? INSN_64(code, 6)
+		       : MOV_RAX_32(code) ? (__u64)(__s64)INSN_32(code, 10)
 					  : 0;
 	return 0;
 }
@@ -123,7 +123,7 @@ __weak __noinline int call__read(struct unwind_state *u, __u64 address)
 }
 
 /* Returns 1 if a call ends at @address. A return probe's trampoline represents such an address. */
-__weak __noinline int code__follows_call(struct unwind_state *u, __u64 address)
+__weak __noinline int insn__follows_call(struct unwind_state *u, __u64 address)
 {
 	if (!u)
 		return 0;
@@ -133,22 +133,22 @@ __weak __noinline int code__follows_call(struct unwind_state *u, __u64 address)
 }
 
 /* Layout of u->code, the machine code around u->pc: the bytes before it are in the first word. */
-#define CODE_BEFORE 8
-#define CODE_AHEAD  (8 * (CODE_WORDS - 1))
+#define INSN_BEFORE 8
+#define INSN_AHEAD  (8 * (INSN_WORDS - 1))
 
 /* Reads the machine code around u->pc into u->code. Unreadable words are 0, which matches no call
  * and no other instruction in the searches. */
-__weak __noinline int code__read(struct unwind_state *u)
+__weak __noinline int insn__read(struct unwind_state *u)
 {
 	if (!u || u->code_at == u->pc)
 		return 0;
 	u->code_at = u->pc;
-	if (!bpf_probe_read_user(u->code, sizeof(u->code), (void *)u->pc - CODE_BEFORE))
+	if (!bpf_probe_read_user(u->code, sizeof(u->code), (void *)u->pc - INSN_BEFORE))
 		return 0;
 	__builtin_memset(u->code, 0, sizeof(u->code));
 	if (!call__read(u, u->pc))
 		u->code[0] = u->value;
-	for (int i = 1; i < CODE_WORDS; i++)
+	for (int i = 1; i < INSN_WORDS; i++)
 		if (bpf_probe_read_user(&u->code[i], sizeof(u->code[i]),
 					(void *)u->pc + 8 * (i - 1)))
 			u->code[i] = 0;
@@ -173,7 +173,7 @@ __weak __noinline int pc__never_returns(struct unwind_state *u)
 
 	if (!u)
 		return 0;
-	code__read(u);
+	insn__read(u);
 	code = u->code[1];
 	next = u->code[2];
 	if ((__u32)code == ENDBR64) {
@@ -192,7 +192,7 @@ __weak __noinline int pc__never_returns(struct unwind_state *u)
  * call. */
 static __always_inline int pc__is_hlt(struct unwind_state *u)
 {
-	code__read(u);
+	insn__read(u);
 	return IS_HLT_AT(u->code[1], 0);
 }
 
@@ -202,7 +202,7 @@ static __always_inline int pc__follows_call(struct unwind_state *u)
 {
 	if (recent__facts(u, u->pc) & RECENT_CALLED)
 		return 1;
-	code__read(u);
+	insn__read(u);
 	if (!call__ends(u->code[0]))
 		return 0;
 	recent__add(u, u->pc, &u->mapping, RECENT_CALLED);

@@ -25,7 +25,7 @@
 
 #define VMA_NODE_WORDS 32
 
-#define CODE_WORDS 4 /* words of machine code around a pc; a power of two */
+#define INSN_WORDS 4 /* words of machine code around a pc; a power of two */
 
 #define EPILOGUE_BYTES_MAX (1 << 17) /* maximum size of an epilogue's stack area */
 
@@ -87,7 +87,7 @@ struct unwind_state {
 	__u64 start_stack;   /* as in mm_struct; STACK_UNKNOWN: not read yet */
 	__u64 seek;	     /* an address whose mapping is looked up */
 	__u64 vma;	     /* kernel address of that mapping, by its own list; 0: none */
-	__u64 code[CODE_WORDS]; /* machine code around code_at (bpf/return_address.bpf.h) */
+	__u64 code[INSN_WORDS]; /* machine code around code_at (bpf/return_address.bpf.h) */
 	__u64 code_at;		/* 0: none */
 	struct unwind_epilogue epilogue;
 	__u32 disproof;	 /* 1 + index of the word that disproves a frame pointer; 0: none */

@@ -128,7 +128,7 @@ __noinline int word__is_return_address(struct unwind_state *u, __u32 space)
 
 	if (!u || recent__facts(u, u->seek) & RECENT_CALLED)
 		return 1;
-	if (!code__follows_call(u, u->seek))
+	if (!insn__follows_call(u, u->seek))
 		return 0;
 	if (u->seek >= u->mapping.start && u->seek < u->mapping.end) {
 		recent__add(u, u->seek, &u->mapping, RECENT_CALLED);
@@ -387,7 +387,7 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	if (!m->n_pages || at >> UNWIND_PAGE_BITS >= m->n_pages)
 		return 0;
 	number = rule__find(u, m->base, m->base + m->rows_at, at);
-	if (u->row_begins && unwind__is_caller(u) && !code__follows_call(u, u->pc)) {
+	if (u->row_begins && unwind__is_caller(u) && !insn__follows_call(u, u->pc)) {
 		number = unwind__bottom(u, number, at + 1);
 		if (!number) /* unwind__without_rule() then ends the stack */
 			return pc__never_returns(u) ? 0 : COUNT_NO_CALL;
@@ -648,7 +648,7 @@ static __always_inline int unwind__check_end(struct unwind_state *u, int called)
  * second function, with which hand-made stacks begin. This is checked where a stack goes astray. */
 static __always_inline int unwind__is_uncalled(struct unwind_state *u, __u64 ip)
 {
-	return ip && !(ip & NATIVE_EXACT) && !code__follows_call(u, NATIVE_ADDRESS(ip));
+	return ip && !(ip & NATIVE_EXACT) && !insn__follows_call(u, NATIVE_ADDRESS(ip));
 }
 
 /* Returns 1 for counters of a caller that is not where the rule says. */

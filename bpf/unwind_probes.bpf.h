@@ -35,7 +35,7 @@ __noinline __u64 unwind__unhide(struct unwind_state *u, __u64 slot)
 	return 0;
 }
 
-#define CODE_INT3 0xcc /* written by the kernel over a probed instruction */
+#define INSN_INT3 0xcc /* written by the kernel over a probed instruction */
 
 /* Returns 1 if the thread has just hit a probe. The kernel sets its registers back to the probed
  * instruction a little later. */
@@ -43,7 +43,7 @@ static __always_inline int unwind__is_after_trap(const struct unwind_state *u)
 {
 	__u8 code = 0;
 
-	return !bpf_probe_read_user(&code, sizeof(code), (void *)u->pc - 1) && code == CODE_INT3;
+	return !bpf_probe_read_user(&code, sizeof(code), (void *)u->pc - 1) && code == INSN_INT3;
 }
 
 /* Finds the thread's real position, if it was interrupted in code of probes: a probe's trap, the

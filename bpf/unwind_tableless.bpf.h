@@ -127,7 +127,7 @@ __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_
 	}
 	by_pointer = is_proven || u->keeps || !u->mapping.n_pages || cfg_unwind == UNWIND_MODE_FP;
 	if ((u->leaf || (!is_proven && cfg_unwind != UNWIND_MODE_FP)) &&
-	    code__rule(u, !is_proven, by_pointer))
+	    insn__rule(u, !is_proven, by_pointer))
 		return 0;
 	if (!by_pointer)
 		return COUNT_NO_RULE;

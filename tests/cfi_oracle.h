@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/insn/code_ranges.h"
+#include "core/insn/insn_ranges.h"
 #include "core/unwind/unwind_table.h"
 
 #define ORACLE_DIFFS_MAX 10 /* differences that are printed */
@@ -233,7 +233,7 @@ struct oracle_libdw {
 	Dwarf_CFI *eh, *debug; /* .eh_frame, .debug_frame; NULL: none */
 	const struct unwind_table *table;
 	struct oracle_result result;
-	struct code_ranges code; /* code that no description covers */
+	struct insn_ranges code; /* code that no description covers */
 };
 
 static Dwarf_Frame *oracle__look_up(const struct oracle_libdw *o, uint64_t vaddr)
@@ -396,7 +396,7 @@ static void oracle__libdw_one(struct oracle_libdw *o, uint64_t vaddr)
 		same = oracle__libdw_matches(frame, vaddr, rule);
 	else
 		same = rule->kind == UNWIND_NONE || oracle__is_padding(o, vaddr) ||
-		       code_ranges__hold(&o->code,
+		       insn_ranges__hold(&o->code,
 					 vaddr); /* tests/tools/step_frames.c checks these */
 	o->result.n_checked++;
 	if (!same)
@@ -412,7 +412,7 @@ static inline void oracle__libdw(const struct elf_file *file, const struct unwin
 	struct oracle_libdw o = { .table = table };
 	uint32_t every = table->n_rows / n_samples + 1;
 
-	code_ranges__find(file, &o.code);
+	insn_ranges__find(file, &o.code);
 	o.eh = dwarf_getcfi_elf(file->elf);
 	o.dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 	o.debug = o.dwarf ? dwarf_getcfi(o.dwarf) : NULL;
@@ -427,7 +427,7 @@ static inline void oracle__libdw(const struct elf_file *file, const struct unwin
 		}
 	}
 	*ret = o.result;
-	code_ranges__done(&o.code);
+	insn_ranges__done(&o.code);
 	dwarf_cfi_end(o.eh);
 	dwarf_end(o.dwarf);
 }

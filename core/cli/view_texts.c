@@ -40,9 +40,9 @@ int view_texts__read(struct view_texts *texts, const struct profile *profile, co
 						opts->n_others);
 
 	if (!ret && code)
-		ret = code_texts__read(&texts->codes, profile, function);
+		ret = machine_code_texts__read(&texts->codes, profile, function);
 	for (size_t i = 0; !ret && code && !function && i < opts->n_others; i++)
-		ret = code_texts__read(&texts->codes, opts->others[i], NULL);
+		ret = machine_code_texts__read(&texts->codes, opts->others[i], NULL);
 	if (ret)
 		return cli__fail("out of memory");
 	if (function && !texts->codes.n)
@@ -61,5 +61,5 @@ int view_texts__read(struct view_texts *texts, const struct profile *profile, co
 void view_texts__done(struct view_texts *texts)
 {
 	source_texts__done(&texts->sources);
-	code_texts__done(&texts->codes);
+	machine_code_texts__done(&texts->codes);
 }

@@ -2,13 +2,13 @@
 #ifndef BRAID_VIEW_TEXTS_H
 #define BRAID_VIEW_TEXTS_H
 
-#include "core/cli/code_text.h"
+#include "core/cli/machine_code.h"
 #include "core/cli/source_text.h"
 
 /* The texts of the files that a profile names, as read now. */
 struct view_texts {
 	struct source_texts sources;
-	struct code_texts codes;
+	struct machine_code_texts codes;
 };
 
 /* Reads the sources of @profile and, if @code, the machine code of the functions of @profile and

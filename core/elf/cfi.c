@@ -18,14 +18,14 @@
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
 #include "core/elf/cfi_program.h"
-#include "core/elf/code_padding.h"
+#include "core/elf/insn_padding.h"
 
 /* state of one read */
 struct cfi {
 	const struct arch *arch;
 	struct cfi_entries entries;
 	struct cfi_program *programs; /* one per common entry */
-	struct code_padding padding;
+	struct insn_padding padding;
 	cfi_row_fn row;
 	void *ctx;
 	uint64_t covered;	 /* end of the emitted rows; link-time address */
@@ -59,7 +59,7 @@ static int put_range(void *ctx, uint64_t start, uint64_t end, const struct unwin
 	if (start >= end)
 		return 0;
 	cfi->begins = false;
-	if (start - cfi->covered >= CODE_GAP_BYTES)
+	if (start - cfi->covered >= INSN_GAP_BYTES)
 		rc = put_gap(cfi);
 	assert(end > cfi->covered);
 	cfi->covered = end;
@@ -75,7 +75,7 @@ static int put_rows(struct cfi *cfi)
 		const struct cfi_fde *fde = &cfi->entries.fdes[i];
 
 		rc = quota__look_at(i);
-		if (!rc && code_padding__has_code(&cfi->padding, fde))
+		if (!rc && insn_padding__has_code(&cfi->padding, fde))
 			rc = put_gap(cfi);
 		cfi->begins = fde->start >= cfi->covered;
 		if (!rc && fde->end > cfi->covered)

@@ -10,7 +10,7 @@
 
 #include "core/base/util.h"
 #include "core/events/alloc.h"
-#include "core/events/alloc_code.h"
+#include "core/events/alloc_function.h"
 #include "core/events/alloc_sites.h"
 #include "core/events/alloc_watch.h"
 #include "core/events/heap.h"
@@ -54,19 +54,19 @@ static int add_codes(struct event *event, const struct elf_file *file, struct al
 		     size_t n)
 {
 	int fd = kernel_half__map_fd(event->half, "alloc_codes"), ret;
-	struct alloc_code codes[ALLOC_SITES_MAX];
+	struct alloc_function codes[ALLOC_SITES_MAX];
 	struct alloc *alloc = event->own;
 
-	ret = alloc_code__find(file, sites, n, codes);
+	ret = alloc_function__find(file, sites, n, codes);
 	for (size_t i = 0; !ret && i < n && alloc->n_codes + 1 < ALLOC_CODES_MAX; i++) {
 		uint32_t at = ++alloc->n_codes;
 
 		if (bpf_map_update_elem(fd, &at, &codes[i], BPF_ANY))
 			ret = -errno;
-		sites[i].cookie |= ALLOC_CODE_COOKIE(at);
+		sites[i].cookie |= ALLOC_FUNCTION_COOKIE(at);
 	}
 	for (size_t i = 0; !ret && i < n; i++)
-		event->n_left_out += !ALLOC_CODE(sites[i].cookie);
+		event->n_left_out += !ALLOC_FUNCTION(sites[i].cookie);
 	return ret;
 }
 

@@ -25,7 +25,7 @@
 #include "core/base/util.h"
 #include "core/elf/cfi_reader.h"
 #include "core/elf/plt.h"
-#include "core/insn/code_steps.h"
+#include "core/insn/insn_steps.h"
 
 #define PARTS_MAX      32
 #define PART_BYTES_MAX (512 << 10)
@@ -39,7 +39,7 @@
 
 struct part {
 	struct function_extent extent;
-	struct code_steps steps;
+	struct insn_steps steps;
 	bool *seen; /* visited, by step */
 	bool own;   /* no other function ends here */
 };
@@ -80,7 +80,7 @@ static int add_part(struct search *search, const struct function_extent *extent,
 	search->bytes += bytes;
 	*part = (struct part) { .extent = *extent, .own = own };
 	search->n_parts++;
-	ret = code_steps__read(&part->steps, search->file, extent->start, extent->end);
+	ret = insn_steps__read(&part->steps, search->file, extent->start, extent->end);
 	if (ret == -ENOMEM)
 		return ret;
 	part->seen = calloc(part->steps.n + 1, sizeof(*part->seen));
@@ -117,7 +117,7 @@ static int enter_part(struct search *search, uint64_t vaddr, bool own, struct pa
 static int visit(struct search *search, uint64_t vaddr, bool own)
 {
 	struct part *part = NULL;
-	struct code_step *step;
+	struct insn_step *step;
 	size_t at;
 	int ret = 0;
 
@@ -128,7 +128,7 @@ static int visit(struct search *search, uint64_t vaddr, bool own)
 		ret = enter_part(search, vaddr, own, &part);
 	if (ret)
 		return ret;
-	step = code_steps__at(&part->steps, vaddr);
+	step = insn_steps__at(&part->steps, vaddr);
 	if (!step)
 		return REFUSE(search, "it jumps into the middle of an instruction at 0x%llx",
 			      (unsigned long long)vaddr);
@@ -147,14 +147,14 @@ static int visit(struct search *search, uint64_t vaddr, bool own)
  * an arbitrary address. */
 static bool writes_return(const struct part *part, size_t at)
 {
-	const struct code_step *before = &part->steps.list[at] - 1;
+	const struct insn_step *before = &part->steps.list[at] - 1;
 
 	return at && before->vaddr + before->size == before[1].vaddr &&
-	       (before->op == CODE_PUSH || (before->op == CODE_STORE && !before->value));
+	       (before->op == INSN_PUSH || (before->op == INSN_STORE && !before->value));
 }
 
 /* Returns true for a plain `ret`, also with a prefix for branch prediction or MPX. */
-static bool is_near_return(const struct elf_file *file, const struct code_step *step)
+static bool is_near_return(const struct elf_file *file, const struct insn_step *step)
 {
 	uint8_t code[2] = {};
 
@@ -166,7 +166,7 @@ static bool is_near_return(const struct elf_file *file, const struct code_step *
 
 static int take_return(struct search *search, const struct part *part, size_t at)
 {
-	const struct code_step *step = &part->steps.list[at];
+	const struct insn_step *step = &part->steps.list[at];
 	struct function_returns *returns = search->returns;
 
 	if (!is_near_return(search->file, step) || writes_return(part, at))
@@ -178,7 +178,7 @@ static int take_return(struct search *search, const struct part *part, size_t at
 	return 0;
 }
 
-static int take_jump(struct search *search, const struct part *part, const struct code_step *step)
+static int take_jump(struct search *search, const struct part *part, const struct insn_step *step)
 {
 	struct function_returns *returns = search->returns;
 
@@ -190,7 +190,7 @@ static int take_jump(struct search *search, const struct part *part, const struc
 }
 
 /* Follows an unconditional jump. */
-static int follow_jump(struct search *search, const struct part *part, const struct code_step *step)
+static int follow_jump(struct search *search, const struct part *part, const struct insn_step *step)
 {
 	uint64_t to = step->target;
 
@@ -203,7 +203,7 @@ static int follow_jump(struct search *search, const struct part *part, const str
 static bool is_in_parts(const struct search *search, uint64_t vaddr)
 {
 	for (size_t i = 0; i < search->n_parts; i++)
-		if (code_steps__at(&search->parts[i].steps, vaddr))
+		if (insn_steps__at(&search->parts[i].steps, vaddr))
 			return true;
 	return false;
 }
@@ -277,13 +277,13 @@ static bool is_label_table(const struct search *search, uint64_t table)
  * is another kind of jump, or a negative errno. */
 static int take_labels(struct search *search, const struct part *part, size_t at)
 {
-	const struct code_step *step = &part->steps.list[at], *before = step - !!at;
+	const struct insn_step *step = &part->steps.list[at], *before = step - !!at;
 
-	if (before->op == CODE_POP || before->op == CODE_MOVE || before->op == CODE_LEAVE ||
-	    before->op == CODE_LOAD)
+	if (before->op == INSN_POP || before->op == INSN_MOVE || before->op == INSN_LEAVE ||
+	    before->op == INSN_LOAD)
 		return 1;
 	for (size_t i = 0; !search->labels && i < part->steps.n; i++)
-		if (part->steps.list[i].op == CODE_TABLE &&
+		if (part->steps.list[i].op == INSN_TABLE &&
 		    is_label_table(search, part->steps.list[i].target))
 			search->labels = part->steps.list[i].target;
 	if (!search->labels && step->target && is_label_table(search, step->target))
@@ -300,25 +300,25 @@ static int take_labels(struct search *search, const struct part *part, size_t at
  * (%b,%a,4),%a; add %b,%a; jmp *%a. At a fixed address it is jmp *table(,%a,8). */
 static int take_table(struct search *search, const struct part *part, size_t at)
 {
-	const struct code_step *step = &part->steps.list[at];
+	const struct insn_step *step = &part->steps.list[at];
 	size_t n = 0;
 	int ret;
 
 	for (size_t back = 1; back <= min_of(at, (size_t)BOUND_BACK) && !n; back++) {
-		const struct code_step *bound = step - back;
+		const struct insn_step *bound = step - back;
 
-		if (bound->op == CODE_BOUND && bound->value >= 0 && bound->value < CASES_MAX)
+		if (bound->op == INSN_BOUND && bound->value >= 0 && bound->value < CASES_MAX)
 			n = bound->value + 1;
-		else if (bound->op == CODE_SWITCH)
+		else if (bound->op == INSN_SWITCH)
 			break;
 	}
 	if (n && step->target && is_table(search, step->target, true, n))
 		return visit_table(search, part, step->target, true, n);
 	for (size_t back = 1; n && !step->target && back <= min_of(at, (size_t)TABLE_BACK);
 	     back++) {
-		const struct code_step *table = step - back;
+		const struct insn_step *table = step - back;
 
-		if (table->op == CODE_TABLE && !is_in_parts(search, table->target) &&
+		if (table->op == INSN_TABLE && !is_in_parts(search, table->target) &&
 		    is_table(search, table->target, false, n))
 			return visit_table(search, part, table->target, false, n);
 	}
@@ -332,10 +332,10 @@ static int take_table(struct search *search, const struct part *part, size_t at)
 /* Visits the next instruction. */
 static int go_on(struct search *search, const struct part *part, size_t at)
 {
-	const struct code_step *step = &part->steps.list[at];
+	const struct insn_step *step = &part->steps.list[at];
 	uint64_t next = step->vaddr + step->size;
 
-	if (step->op == CODE_CALL && next >= part->extent.end)
+	if (step->op == INSN_CALL && next >= part->extent.end)
 		return 0; /* the call does not return, as no code follows it */
 	return visit(search, next, part->own);
 }
@@ -343,26 +343,26 @@ static int go_on(struct search *search, const struct part *part, size_t at)
 static int follow(struct search *search, const struct place *place)
 {
 	struct part *part = &search->parts[place->part];
-	const struct code_step *step = &part->steps.list[place->step];
+	const struct insn_step *step = &part->steps.list[place->step];
 	bool own = part->own;
 	int ret;
 
 	switch (step->op) {
-	case CODE_RETURN:
+	case INSN_RETURN:
 		return take_return(search, part, place->step);
-	case CODE_JUMP:
+	case INSN_JUMP:
 		return follow_jump(search, part, step);
-	case CODE_BRANCH:
+	case INSN_BRANCH:
 		ret = visit(search, step->target, own);
 		return ret ? ret : go_on(search, part, place->step);
-	case CODE_SWITCH:
+	case INSN_SWITCH:
 		return take_table(search, part, place->step);
-	case CODE_TAIL:
+	case INSN_TAIL:
 		return own ? take_jump(search, part, step)
 			   : REFUSE(search, "it may jump to a function of another library");
-	case CODE_SIGNAL:
+	case INSN_SIGNAL:
 		return REFUSE(search, "it is a signal handler's return");
-	case CODE_STOP:
+	case INSN_STOP:
 		return step->unknown ? REFUSE(search, "its bytes at 0x%llx are not an instruction",
 					      (unsigned long long)step->vaddr)
 				     : 0;
@@ -480,7 +480,7 @@ static void search__free(struct search *search)
 	if (!search)
 		return;
 	for (size_t i = 0; i < search->n_parts; i++) {
-		code_steps__done(&search->parts[i].steps);
+		insn_steps__done(&search->parts[i].steps);
 		free(search->parts[i].seen);
 	}
 	free(search->todo);
@@ -505,7 +505,7 @@ static bool has_come_to(const struct search *search, uint64_t vaddr)
 {
 	for (size_t i = 0; i < search->n_parts; i++) {
 		const struct part *part = &search->parts[i];
-		const struct code_step *step = code_steps__at(&part->steps, vaddr);
+		const struct insn_step *step = insn_steps__at(&part->steps, vaddr);
 
 		if (step && part->seen[step - part->steps.list])
 			return true;

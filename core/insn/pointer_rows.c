@@ -20,11 +20,11 @@
 
 #include "core/base/quota.h"
 #include "core/base/util.h"
-#include "core/insn/code_ranges.h"
+#include "core/insn/insn_ranges.h"
 
-/* Bytes of code per prologue, at most: see FRAME_POINTER_BYTES of code_ranges.c. */
+/* Bytes of code per prologue, at most: see FRAME_POINTER_BYTES of insn_ranges.c. */
 #define BYTES_PER_PROLOGUE 1024
-#define CODE_BYTES_MIN	   (64 << 10) /* bytes of a range; a smaller one is no evidence */
+#define INSN_BYTES_MIN	   (64 << 10) /* bytes of a range; a smaller one is no evidence */
 #define RANGE_BYTES_MAX	   (1ULL << 30)
 
 #define ALIGN	    16
@@ -247,7 +247,7 @@ static uint64_t align(uint64_t vaddr)
 	return (vaddr + ALIGN - 1) & -(uint64_t)ALIGN;
 }
 
-int pointer_rows__range(const struct elf_file *file, const struct code_range *range, cfi_row_fn row,
+int pointer_rows__range(const struct elf_file *file, const struct insn_range *range, cfi_row_fn row,
 			void *ctx)
 {
 	struct scan scan = { .file = file,
@@ -263,8 +263,8 @@ int pointer_rows__range(const struct elf_file *file, const struct code_range *ra
 
 int pointer_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx)
 {
-	struct code_ranges ranges = {};
-	int ret = code_ranges__lacks_frames(file) ? code_ranges__find(file, &ranges) : -ENOENT;
+	struct insn_ranges ranges = {};
+	int ret = insn_ranges__lacks_frames(file) ? insn_ranges__find(file, &ranges) : -ENOENT;
 	bool any = false;
 
 	for (size_t i = 0; i < ranges.n && !ret; i++) {
@@ -277,12 +277,12 @@ int pointer_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx)
 				     .row = row,
 				     .ctx = ctx };
 
-		if (ranges.list[i].end - ranges.list[i].start < CODE_BYTES_MIN)
+		if (ranges.list[i].end - ranges.list[i].start < INSN_BYTES_MIN)
 			continue;
 		ret = read_range(&scan);
 		any |= !ret;
 		ret = ret == -ENOENT ? 0 : ret;
 	}
-	code_ranges__done(&ranges);
+	insn_ranges__done(&ranges);
 	return ret ?: any ? 0 : -ENOENT;
 }

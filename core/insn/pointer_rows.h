@@ -3,7 +3,7 @@
 #define BRAID_POINTER_ROWS_H
 
 #include "core/elf/cfi.h"
-#include "core/insn/code_ranges.h"
+#include "core/insn/insn_ranges.h"
 
 /* Rows (UNWIND_POINTER) of code without call frame information whose compiler maintains frame
  * pointers, as the prologues of its functions show. */
@@ -15,7 +15,7 @@ int pointer_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx);
 
 /* Emits the rows of the code in @range, whatever the rest of the file is. The compiler of that code
  * must set up a frame before any call. */
-int pointer_rows__range(const struct elf_file *file, const struct code_range *range, cfi_row_fn row,
+int pointer_rows__range(const struct elf_file *file, const struct insn_range *range, cfi_row_fn row,
 			void *ctx);
 
 #endif

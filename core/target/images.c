@@ -40,7 +40,7 @@ void image__free(const struct images *images, struct image *image)
 			images->opts.runtimes[i]->files->free(image->runtimes[i].image);
 	symbols__free(image->symbols);
 	function_names__free(image->names);
-	code_reader__free(image->reader);
+	insn_reader__free(image->reader);
 	unwind_table__done(&image->table);
 	elf_file__free(image->file);
 	free(image);
@@ -91,9 +91,9 @@ static unwind_rows_fn rows_of(const struct images *images, const struct image *i
 
 /* Returns the range of code that has frame pointers according to the file's runtime. An empty
  * range: none. */
-static struct code_range pointer_code_of(const struct images *images, const struct image *image)
+static struct insn_range pointer_code_of(const struct images *images, const struct image *image)
 {
-	struct code_range range = {};
+	struct insn_range range = {};
 
 	for (int i = 0; images->opts.runtimes[i] && !range.end; i++) {
 		const struct runtime *runtime = images->opts.runtimes[i];
@@ -109,7 +109,7 @@ static int make_table(const struct images *images, struct image *image, struct e
 {
 	struct quota_account *previous = quota__enter(image->file->account);
 	unwind_rows_fn rows = rows_of(images, image);
-	struct code_range pointers = pointer_code_of(images, image);
+	struct insn_range pointers = pointer_code_of(images, image);
 	int ret = rows ? unwind_table__build_with(image->file, rows, &image->table, err)
 		       : unwind_table__get(image->file, images->opts.cache_dir, &pointers,
 					   &image->table, err);

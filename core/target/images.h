@@ -38,7 +38,7 @@ struct image {
 	bool has_table;
 	bool is_parked;		    /* its table was freed, as it was unmapped for long */
 	uint64_t used_ns;	    /* last time at which it was seen mapped */
-	struct code_reader *reader; /* reader for deferred rules; NULL: none was read */
+	struct insn_reader *reader; /* reader for deferred rules; NULL: none was read */
 	uint64_t read_ns; /* time of the newest rules that the cache lacks; 0: it has all */
 	uint32_t number;  /* number from 1 */
 	bool is_plain;	  /* examined, and no process that executed it had a runtime so far */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reads machine code of images where samples fall (core/insn/code_rows.h). Each block that is read
+/* Reads machine code of images where samples fall (core/insn/insn_rows.h). Each block that is read
  * gives the image a new table. */
 #include "core/target/images_state.h"
 
@@ -64,7 +64,7 @@ static int read_block(struct image *image, const struct unwind_table *old, uint6
 	if (unwind_table__find(old, vaddr)->kind != UNWIND_LATER)
 		return -EALREADY;
 	if (!image->reader)
-		code = code_reader__new(image->file, &image->reader);
+		code = insn_reader__new(image->file, &image->reader);
 	return code ? code : unwind_table__add_block(old, image->reader, vaddr, ret);
 }
 

@@ -46,7 +46,7 @@ static void park(struct images *images, struct image *image, uint64_t now_ns)
 {
 	hide(images, image);
 	image__store_read(images, image);
-	code_reader__free(image->reader);
+	insn_reader__free(image->reader);
 	image->reader = NULL;
 	table_arena__remove(images->opts.table_arena, image->base, image->table.n_words, now_ns);
 	image->has_table = false;

@@ -167,12 +167,12 @@ static int read_words(int fd, uint64_t bytes, struct header *ret, uint32_t **ret
 	return 0;
 }
 
-static int read_ranges(int fd, const struct header *h, struct code_ranges *ret)
+static int read_ranges(int fd, const struct header *h, struct insn_ranges *ret)
 {
-	*ret = (struct code_ranges) { .named = h->n_ranges == CODE_NAMED };
+	*ret = (struct insn_ranges) { .named = h->n_ranges == CODE_NAMED };
 	if (ret->named || !h->n_ranges)
 		return 0;
-	if (h->n_ranges > CODE_RANGES_MAX)
+	if (h->n_ranges > INSN_RANGES_MAX)
 		return -EBADMSG;
 	ret->n = h->n_ranges;
 	ret->list = calloc(ret->n, sizeof(*ret->list));
@@ -183,7 +183,7 @@ static int read_ranges(int fd, const struct header *h, struct code_ranges *ret)
  * does not, or another negative errno. */
 static int check_source(int fd, uint64_t bytes, const struct header *h, const struct elf_file *file)
 {
-	struct code_ranges ranges;
+	struct insn_ranges ranges;
 	struct unwind_source source = {};
 	int rc = read_ranges(fd, h, &ranges);
 
@@ -196,7 +196,7 @@ static int check_source(int fd, uint64_t bytes, const struct header *h, const st
 	if (!rc)
 		rc = unwind_source__compare(&source, fd);
 	unwind_source__done(&source);
-	code_ranges__done(&ranges);
+	insn_ranges__done(&ranges);
 	return rc;
 }
 
@@ -247,7 +247,7 @@ int unwind_cache__load(const char *dir, const struct elf_file *file, struct unwi
 
 /* Writes a temporary file in the same directory, and renames it to @name. */
 static int write_file(int dir_fd, const char *name, const struct header *header,
-		      const uint32_t *words, const struct code_ranges *ranges,
+		      const uint32_t *words, const struct insn_ranges *ranges,
 		      const struct unwind_source *source)
 {
 	uint64_t random;
@@ -380,10 +380,10 @@ static void keep_bounded(const char *dir, uint64_t stored_bytes)
 }
 
 /* Adds the part [@start, @end) of @range to @ranges, whose end is before that part or in it. */
-static int add_part(struct code_ranges *ranges, const struct code_range *range, uint64_t start,
+static int add_part(struct insn_ranges *ranges, const struct insn_range *range, uint64_t start,
 		    uint64_t end)
 {
-	struct code_range *last = ranges->n ? &ranges->list[ranges->n - 1] : NULL;
+	struct insn_range *last = ranges->n ? &ranges->list[ranges->n - 1] : NULL;
 
 	start = max_of(start, range->start);
 	end = min_of(end, range->end);
@@ -391,32 +391,32 @@ static int add_part(struct code_ranges *ranges, const struct code_range *range, 
 		last->end = max_of(last->end, end);
 		return 0;
 	}
-	if (ranges->n == CODE_RANGES_MAX)
+	if (ranges->n == INSN_RANGES_MAX)
 		return -EFBIG;
 	if (array__reserve(&ranges->list, &ranges->cap, ranges->n + 1, sizeof(*ranges->list)))
 		return -ENOMEM;
-	ranges->list[ranges->n++] = (struct code_range) { start, end };
+	ranges->list[ranges->n++] = (struct insn_range) { start, end };
 	return 0;
 }
 
 /* Reduces @ranges to the code that the rules of @table depend on: the blocks that were read, and
- * CODE_BLOCK_REACH bytes around them. */
-static int leave_read(struct code_ranges *ranges, const struct unwind_table *table)
+ * INSN_BLOCK_REACH bytes around them. */
+static int leave_read(struct insn_ranges *ranges, const struct unwind_table *table)
 {
-	struct code_ranges left = {};
+	struct insn_ranges left = {};
 	int rc = 0;
 
 	for (size_t i = 0; i < ranges->n && !rc; i++) {
-		const struct code_range *range = &ranges->list[i];
-		uint64_t at = CODE_BLOCK_START(range->start);
+		const struct insn_range *range = &ranges->list[i];
+		uint64_t at = INSN_BLOCK_START(range->start);
 
-		for (; at < range->end && !rc; at += CODE_BLOCK_BYTES) {
+		for (; at < range->end && !rc; at += INSN_BLOCK_BYTES) {
 			uint64_t first = max_of(at, range->start);
 
 			if (unwind_table__find(table, first)->kind == UNWIND_LATER)
 				continue;
-			rc = add_part(&left, range, at - min_of(at, CODE_BLOCK_REACH),
-				      at + CODE_BLOCK_BYTES + CODE_BLOCK_REACH);
+			rc = add_part(&left, range, at - min_of(at, INSN_BLOCK_REACH),
+				      at + INSN_BLOCK_BYTES + INSN_BLOCK_REACH);
 		}
 	}
 	free(ranges->list);
@@ -442,10 +442,10 @@ int unwind_cache__store(const char *dir, const struct elf_file *file,
 	int dir_fd = open_dir(dir), rc = min_of(dir_fd, 0);
 	char *name = cache_name(file);
 	struct unwind_source source = {};
-	struct code_ranges ranges = {};
+	struct insn_ranges ranges = {};
 
 	if (!rc)
-		rc = name ? code_ranges__find(file, &ranges) : -EINVAL;
+		rc = name ? insn_ranges__find(file, &ranges) : -EINVAL;
 	if (ranges.named) /* all of the file */
 		ranges.n = 0;
 	if (!rc && ranges.later)
@@ -462,7 +462,7 @@ int unwind_cache__store(const char *dir, const struct elf_file *file,
 		keep_bounded(dir, sizeof(header) + source.bytes +
 					  (uint64_t)table->n_words * sizeof(*table->words));
 	unwind_source__done(&source);
-	code_ranges__done(&ranges);
+	insn_ranges__done(&ranges);
 	free(name);
 	close_fd(&dir_fd);
 	return rc;

@@ -8,8 +8,8 @@
 
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
-#include "core/elf/code_padding.h"
-#include "core/insn/code_starts.h"
+#include "core/elf/insn_padding.h"
+#include "core/insn/insn_starts.h"
 
 #define BLOCK_BYTES (64 << 10)
 
@@ -89,33 +89,33 @@ static void add_places(struct facts *facts, const struct elf_file *file)
 	}
 }
 
-/* Adds the results that code_starts__find() derives from the rest of the file. */
+/* Adds the results that insn_starts__find() derives from the rest of the file. */
 static int add_starts(struct facts *facts, const struct elf_file *file,
-		      const struct code_ranges *ranges)
+		      const struct insn_ranges *ranges)
 {
-	struct code_starts starts;
-	int rc = code_starts__find(file, ranges, &starts);
+	struct insn_starts starts;
+	int rc = insn_starts__find(file, ranges, &starts);
 
 	for (size_t i = 0; i < starts.n; i++) {
 		add(facts, starts.list[i].vaddr);
 		add(facts, starts.list[i].how);
 		add(facts, starts.list[i].site);
 	}
-	code_starts__done(&starts);
+	insn_starts__done(&starts);
 	return rc;
 }
 
 /* Adds the short gaps between functions that contain code, which frame descriptions do not show. */
 static int add_gaps(struct facts *facts, const struct elf_file *file)
 {
-	struct code_padding *padding = calloc(1, sizeof(*padding));
+	struct insn_padding *padding = calloc(1, sizeof(*padding));
 	struct cfi_entries entries = {};
 	int rc = padding ? cfi_entries__read(file, &entries, NULL) : -ENOMEM;
 
 	if (padding)
 		padding->file = file;
 	for (size_t i = 0; padding && i < entries.n_fdes; i++)
-		if (code_padding__has_code(padding, &entries.fdes[i]))
+		if (insn_padding__has_code(padding, &entries.fdes[i]))
 			add(facts, entries.fdes[i].start);
 	cfi_entries__done(&entries);
 	free(padding);
@@ -150,15 +150,15 @@ static int read_whole(const struct elf_file *file, struct unwind_source *ret)
 }
 
 /* Checks ranges, which may come from a cache file. Returns 0 and their total size, or -EBADMSG. */
-static int check_ranges(const struct code_ranges *ranges, size_t *ret_bytes)
+static int check_ranges(const struct insn_ranges *ranges, size_t *ret_bytes)
 {
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < ranges->n; i++) {
-		const struct code_range *range = &ranges->list[i];
+		const struct insn_range *range = &ranges->list[i];
 
 		if (range->end <= range->start ||
-		    !fits_in(bytes, range->end - range->start, CODE_BYTES_MAX))
+		    !fits_in(bytes, range->end - range->start, INSN_BYTES_MAX))
 			return -EBADMSG;
 		bytes += range->end - range->start;
 	}
@@ -166,7 +166,7 @@ static int check_ranges(const struct code_ranges *ranges, size_t *ret_bytes)
 	return 0;
 }
 
-static int read_code(const struct elf_file *file, const struct code_ranges *ranges, size_t size,
+static int read_code(const struct elf_file *file, const struct insn_ranges *ranges, size_t size,
 		     struct unwind_source *ret)
 {
 	size_t at = 0;
@@ -176,7 +176,7 @@ static int read_code(const struct elf_file *file, const struct code_ranges *rang
 	if (!ret->code)
 		return -ENOMEM;
 	for (size_t i = 0; i < ranges->n && !rc; i++) {
-		const struct code_range *range = &ranges->list[i];
+		const struct insn_range *range = &ranges->list[i];
 		size_t n = range->end - range->start;
 
 		rc = elf_file__read(file, range->start, ret->code + at, n) ? -EBADMSG : 0;
@@ -186,7 +186,7 @@ static int read_code(const struct elf_file *file, const struct code_ranges *rang
 	return rc;
 }
 
-int unwind_source__read(const struct elf_file *file, const struct code_ranges *ranges,
+int unwind_source__read(const struct elf_file *file, const struct insn_ranges *ranges,
 			struct unwind_source *ret)
 {
 	struct unwind_source source = {};

@@ -7,11 +7,11 @@
 #include <sys/uio.h>
 
 #include "core/elf/elf_file.h"
-#include "core/insn/code_ranges.h"
+#include "core/insn/insn_ranges.h"
 
 /* All bytes that an unwind table is made from: addresses of code, call frame information as the
  * builder reads it, and the short gaps in it that contain code. The last part is the code that the
- * builder reads (core/insn/code_rows.c), or the whole file if names and tables of jumps describe
+ * builder reads (core/insn/insn_rows.c), or the whole file if names and tables of jumps describe
  * the code. */
 
 #define UNWIND_SOURCE_PARTS 4
@@ -24,10 +24,10 @@ struct unwind_source {
 };
 
 /* Reads the source of the table of @file. The other parts determine the ranges that
- * code_ranges__find() returns for a file. Ignores @ranges->list if @ranges is @named. Returns 0,
+ * insn_ranges__find() returns for a file. Ignores @ranges->list if @ranges is @named. Returns 0,
  * -ENOMEM, -EFBIG if the source is not worth caching, or -EBADMSG if the file does not have these
  * ranges. */
-int unwind_source__read(const struct elf_file *file, const struct code_ranges *ranges,
+int unwind_source__read(const struct elf_file *file, const struct insn_ranges *ranges,
 			struct unwind_source *ret);
 void unwind_source__done(struct unwind_source *source); /* idempotent; a zeroed one is fine */
 

@@ -34,8 +34,8 @@
 #include "core/base/stop.h"
 #include "core/base/util.h"
 #include "core/elf/cfi.h"
-#include "core/insn/code_ranges.h"
-#include "core/insn/code_rows.h"
+#include "core/insn/insn_ranges.h"
+#include "core/insn/insn_rows.h"
 #include "core/insn/pointer_rows.h"
 #include "core/unwind/unwind_cache.h"
 #include "core/unwind/unwind_merge.h"
@@ -203,7 +203,7 @@ static int read_described(const struct elf_file *file, unwind_rows_fn rows, bool
 
 	unwind_merge__init(&merge, row, ctx);
 	rc = rows ? rows(file, unwind_merge__first, &merge)
-		  : code_rows__read(file, all, unwind_merge__first, &merge);
+		  : insn_rows__read(file, all, unwind_merge__first, &merge);
 	if (rows && merge.n) {
 		b->own_start = merge.first[0].vaddr;
 		b->own_end = merge.first[merge.n - 1].vaddr;
@@ -223,13 +223,13 @@ static int read_described(const struct elf_file *file, unwind_rows_fn rows, bool
 /* Reads all rows, in order. Frame pointer rows apply only where no other source has a rule.
  * @pointers: code that is proven to maintain frame pointers; NULL or empty: none. */
 static int read_rows(const struct elf_file *file, unwind_rows_fn rows, bool all,
-		     const struct code_range *pointers, struct builder *b, struct err *err)
+		     const struct insn_range *pointers, struct builder *b, struct err *err)
 {
 	bool known = pointers && pointers->start < pointers->end;
 	struct unwind_merge merge;
 	int ret = 0;
 
-	if (rows || !(known || code_ranges__lacks_frames(file)))
+	if (rows || !(known || insn_ranges__lacks_frames(file)))
 		return read_described(file, rows, all, b, add_row, b, err);
 	unwind_merge__init(&merge, add_row, b);
 	if (known)
@@ -268,7 +268,7 @@ static void builder__done(struct builder *b)
 }
 
 static int build(const struct elf_file *file, unwind_rows_fn rows, bool all,
-		 const struct code_range *pointers, struct unwind_table *ret, struct err *err)
+		 const struct insn_range *pointers, struct unwind_table *ret, struct err *err)
 {
 	struct builder b;
 	int rc = builder__init(&b);
@@ -305,7 +305,7 @@ static int copy_row(struct unwind_merge *merge, uint64_t block, uint64_t start, 
 		    const struct unwind_rule *rule)
 {
 	static const struct unwind_rule none = { .kind = UNWIND_NONE };
-	uint64_t block_end = block + CODE_BLOCK_BYTES;
+	uint64_t block_end = block + INSN_BLOCK_BYTES;
 	int rc = 0;
 
 	if (rule->kind != UNWIND_LATER || end <= block || start >= block_end)
@@ -341,7 +341,7 @@ static int copy_rows(const struct unwind_table *table, uint64_t block, struct un
 	return rc;
 }
 
-int unwind_table__add_block(const struct unwind_table *table, const struct code_reader *reader,
+int unwind_table__add_block(const struct unwind_table *table, const struct insn_reader *reader,
 			    uint64_t vaddr, struct unwind_table *ret)
 {
 	struct unwind_merge merge;
@@ -353,9 +353,9 @@ int unwind_table__add_block(const struct unwind_table *table, const struct code_
 	rc = builder__init(&b);
 	unwind_merge__init(&merge, add_row, &b);
 	if (!rc)
-		rc = code_reader__block(reader, vaddr, unwind_merge__first, &merge);
+		rc = insn_reader__block(reader, vaddr, unwind_merge__first, &merge);
 	if (!rc)
-		rc = copy_rows(table, CODE_BLOCK_START(vaddr), &merge);
+		rc = copy_rows(table, INSN_BLOCK_START(vaddr), &merge);
 	if (!rc)
 		rc = unwind_merge__end(&merge);
 	if (!rc)
@@ -366,7 +366,7 @@ int unwind_table__add_block(const struct unwind_table *table, const struct code_
 }
 
 int unwind_table__get(const struct elf_file *file, const char *dir,
-		      const struct code_range *pointers, struct unwind_table *ret, struct err *err)
+		      const struct insn_range *pointers, struct unwind_table *ret, struct err *err)
 {
 	bool cached = dir && file->fd >= 0 && file->build_id_len;
 	int rc;

@@ -9,8 +9,8 @@
 #include "core/base/err.h"
 #include "core/elf/cfi.h"
 #include "core/elf/elf_file.h"
-#include "core/insn/code_ranges.h"
-#include "core/insn/code_rows.h"
+#include "core/insn/insn_ranges.h"
+#include "core/insn/insn_rows.h"
 
 /* The unwind table of one image, in the words that the kernel half reads (bpf/unwind_rule.h). */
 struct unwind_table {
@@ -28,7 +28,7 @@ struct unwind_table {
 };
 
 /* Builds the table from .eh_frame, and from .debug_frame for functions that .eh_frame does not
- * cover. The rest is from machine code, within the limits of code_rows.h. A file without any of
+ * cover. The rest is from machine code, within the limits of insn_rows.h. A file without any of
  * them gives an empty table (n_pages 0), which is no error. Returns 0, -ENOMEM, or -EBADMSG if call
  * frame information is malformed from the start. Otherwise a malformed entry only ends the reading:
  * the entries before it are used. */
@@ -53,16 +53,16 @@ int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
  * this at once.
  */
 int unwind_table__get(const struct elf_file *file, const char *dir,
-		      const struct code_range *pointers, struct unwind_table *ret, struct err *err);
+		      const struct insn_range *pointers, struct unwind_table *ret, struct err *err);
 
 /* Stores the table for unwind_table__get(). A failure costs only the cache. */
 void unwind_table__store(const struct elf_file *file, const char *dir,
 			 const struct unwind_table *table);
 
 /* Copies @table to *@ret, with the rules of the block that contains @vaddr added
- * (core/insn/code_rows.h). Returns 0, -EALREADY if the block's rules are not deferred, -ENOMEM,
+ * (core/insn/insn_rows.h). Returns 0, -EALREADY if the block's rules are not deferred, -ENOMEM,
  * -EFBIG or -EINTR. */
-int unwind_table__add_block(const struct unwind_table *table, const struct code_reader *reader,
+int unwind_table__add_block(const struct unwind_table *table, const struct insn_reader *reader,
 			    uint64_t vaddr, struct unwind_table *ret);
 
 void unwind_table__done(struct unwind_table *table); /* idempotent; a zeroed table is fine */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/insn/code_rows.h"
-#include "core/insn/code_steps.h"
+#include "core/insn/insn_rows.h"
+#include "core/insn/insn_steps.h"
 
 static bool is_assembly(const struct go_table *table, const struct go_function *function)
 {
@@ -30,16 +30,16 @@ static int add_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
 }
 
 /* Does the instruction write the stack pointer in a way that Go's assembler does not count? */
-static bool moves_stack(const struct code_step *step)
+static bool moves_stack(const struct insn_step *step)
 {
 	switch (step->op) {
-	case CODE_LOAD:
-	case CODE_LOAD_FROM:
-	case CODE_LEAVE:
-	case CODE_LOSE:
-	case CODE_ALIGN:
+	case INSN_LOAD:
+	case INSN_LOAD_FROM:
+	case INSN_LEAVE:
+	case INSN_LOSE:
+	case INSN_ALIGN:
 		return true;
-	case CODE_FETCH:
+	case INSN_FETCH:
 		return step->reg == UNWIND_REG_RSP;
 	default:
 		return false;
@@ -49,14 +49,14 @@ static bool moves_stack(const struct code_step *step)
 static int find_moves(const struct elf_file *file, const struct go_function *function,
 		      uint64_t *ret_at)
 {
-	struct code_steps steps = {};
-	int ret = code_steps__read(&steps, file, function->start, function->end);
+	struct insn_steps steps = {};
+	int ret = insn_steps__read(&steps, file, function->start, function->end);
 
 	*ret_at = UINT64_MAX;
 	for (size_t i = 0; !ret && i < steps.n && *ret_at == UINT64_MAX; i++)
 		if (moves_stack(&steps.list[i]))
 			*ret_at = steps.list[i].vaddr + steps.list[i].size;
-	code_steps__done(&steps);
+	insn_steps__done(&steps);
 	return ret == -E2BIG ? 0 : ret;
 }
 
@@ -67,7 +67,7 @@ int go_assembly__read(const struct elf_file *file, const struct go_table *table,
 	int rc = 0;
 
 	if (is_assembly(table, function)) {
-		rc = code_rows__function(file, function->start, function->end, add_row, &assembly);
+		rc = insn_rows__function(file, function->start, function->end, add_row, &assembly);
 		rc = rc ?: find_moves(file, function, &assembly.moves_at);
 	}
 	if (rc)

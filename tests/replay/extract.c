@@ -16,7 +16,7 @@
 #include "tests/replay/stubs.h"
 
 #define WHOLE_BYTES_MAX (16 * 1024)  /* files of up to this size are stored whole */
-#define UNSIZED_READ	1024	     /* bytes of these that core/insn/code_ranges.c reads */
+#define UNSIZED_READ	1024	     /* bytes of these that core/insn/insn_ranges.c reads */
 #define UNSIZED_BYTES	64	     /* assumed size of functions in assembly without a size */
 #define BYTES_MAX	(128 * 1024) /* size of a request; longer reads are searches (needles) */
 #define NEIGHBOURS	2	     /* frame descriptions on either side of a required one */

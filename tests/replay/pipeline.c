@@ -12,8 +12,8 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/capture/capture.h"
-#include "core/elf/code_padding.h"
-#include "core/insn/code_ranges.h"
+#include "core/elf/insn_padding.h"
+#include "core/insn/insn_ranges.h"
 #include "core/kernel/table_arena.h"
 #include "core/live/live_profile.h"
 #include "core/record/routing.h"
@@ -63,12 +63,12 @@ static void keep_record(void *ctx, const void *data, size_t size)
 }
 
 /* The linker redirects the calls to here (Makefile). */
-int __real_code_ranges__find(const struct elf_file *file, struct code_ranges *ret);
-int __wrap_code_ranges__find(const struct elf_file *file, struct code_ranges *ret);
+int __real_insn_ranges__find(const struct elf_file *file, struct insn_ranges *ret);
+int __wrap_insn_ranges__find(const struct elf_file *file, struct insn_ranges *ret);
 
-int __wrap_code_ranges__find(const struct elf_file *file, struct code_ranges *ret)
+int __wrap_insn_ranges__find(const struct elf_file *file, struct insn_ranges *ret)
 {
-	int code = __real_code_ranges__find(file, ret);
+	int code = __real_insn_ranges__find(file, ret);
 
 	if (!ret->named)
 		ret->n = 0;
@@ -76,9 +76,9 @@ int __wrap_code_ranges__find(const struct elf_file *file, struct code_ranges *re
 }
 
 /* Extracts do not contain the bytes between functions. */
-bool __wrap_code_padding__has_code(struct code_padding *padding, const struct cfi_fde *fde);
+bool __wrap_insn_padding__has_code(struct insn_padding *padding, const struct cfi_fde *fde);
 
-bool __wrap_code_padding__has_code(struct code_padding *padding, const struct cfi_fde *fde)
+bool __wrap_insn_padding__has_code(struct insn_padding *padding, const struct cfi_fde *fde)
 {
 	(void)padding;
 	(void)fde;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Steps through a program, instruction by instruction, and compares the starts of its frames with
- * the rules that were made of machine code (core/insn/code_rows.c). The start of a frame follows
+ * the rules that were made of machine code (core/insn/insn_rows.c). The start of a frame follows
  * from the place of the return address, which a call has just stored. Usage: step_frames FILE STEPS
  * SKIP PROGRAM [ARGUMENT...], where FILE is the library whose code is checked, and the first SKIP
  * seconds run at full speed. Prints the numbers of instructions with the right rule, none, and a
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
-#include "core/insn/code_ranges.h"
+#include "core/insn/insn_ranges.h"
 #include "core/unwind/unwind_table.h"
 
 #define DEPTH_MAX 4096
@@ -32,7 +32,7 @@ struct tracee {
 
 static struct elf_file *file;
 static struct unwind_table table;
-static struct code_ranges ranges;
+static struct insn_ranges ranges;
 
 static void find_file(struct tracee *tracee, const char *path)
 {
@@ -74,7 +74,7 @@ static void check(struct tracee *tracee, const struct user_regs_struct *regs)
 	struct iovec to = { &cfa, sizeof(cfa) }, from = { NULL, sizeof(cfa) };
 
 	if (regs->rip < tracee->start || regs->rip >= tracee->end || !tracee->depth ||
-	    !code_ranges__hold(&ranges, vaddr))
+	    !insn_ranges__hold(&ranges, vaddr))
 		return;
 	rule = unwind_table__find(&table, vaddr);
 	cfa = register_of(regs, rule->reg) + rule->cfa_off;
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 	int status, fd = argc > 4 ? open(argv[1], O_RDONLY) : -1;
 
 	if (fd < 0 || elf_file__open(fd, argv[1], &file, NULL) ||
-	    code_ranges__find(file, &ranges) || unwind_table__build(file, &table, NULL)) {
+	    insn_ranges__find(file, &ranges) || unwind_table__build(file, &table, NULL)) {
 		fprintf(stderr, "usage: step_frames FILE STEPS SKIP PROGRAM [ARGUMENT...]\n");
 		return 2;
 	}

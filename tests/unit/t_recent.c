@@ -75,7 +75,7 @@ static bool has_evicted(void)
 	for (int i = 0; i < host.sample.head.n_native; i++) {
 		u->pc = NATIVE_ADDRESS(sample__ip(i));
 		u->code_at = 0;
-		code__read(u);
+		insn__read(u);
 		fact = pointer__fact(u, SPACE);
 		found = *word_of(&proven, fact >> 40 & (PROVEN_MAX - 1));
 		if (found && found != fact)

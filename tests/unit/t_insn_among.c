@@ -5,7 +5,7 @@
 #include <fcntl.h>
 
 #include "core/base/util.h"
-#include "core/insn/code_ranges.h"
+#include "core/insn/insn_ranges.h"
 #include "core/unwind/unwind_table.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
@@ -89,10 +89,10 @@ struct result {
 static void compare(const struct unwind_table *with_tables, const struct elf_file *file,
 		    const struct unwind_table *found, struct result *ret)
 {
-	struct code_ranges ranges = {};
-	struct code_steps steps = {};
+	struct insn_ranges ranges = {};
+	struct insn_steps steps = {};
 
-	ok(!code_ranges__find(file, &ranges) && !code_ranges__read(file, &ranges, NULL, &steps) &&
+	ok(!insn_ranges__find(file, &ranges) && !insn_ranges__read(file, &ranges, NULL, &steps) &&
 		   steps.n,
 	   "code without descriptions");
 	for (size_t i = 0; i < steps.n; i++) {
@@ -100,7 +100,7 @@ static void compare(const struct unwind_table *with_tables, const struct elf_fil
 		const struct unwind_rule *a = unwind_table__find(with_tables, at);
 		const struct unwind_rule *b = unwind_table__find(found, at);
 
-		if (a->kind != UNWIND_REG || steps.list[i].op == CODE_PADDING)
+		if (a->kind != UNWIND_REG || steps.list[i].op == INSN_PADDING)
 			continue;
 		ret->n++;
 		if (b->kind == UNWIND_NONE)
@@ -111,8 +111,8 @@ static void compare(const struct unwind_table *with_tables, const struct elf_fil
 			tap__diag("%#lx: %u%+d, found %u%+d", (long)at, a->reg, a->cfa_off, b->reg,
 				  b->cfa_off);
 	}
-	code_ranges__done(&ranges);
-	code_steps__done(&steps);
+	insn_ranges__done(&ranges);
+	insn_steps__done(&steps);
 }
 
 static void check(const char *options)

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Code that moves the stack pointer further than any function does. Its frame is unknown, and no
  * distance wraps around to a plausible value. */
-#include "core/insn/code_state.h"
+#include "core/insn/insn_state.h"
 
 #include "core/base/util.h"
 #include "tests/tap.h"
 
-static struct unwind_rule after(const struct code_step *steps, size_t n)
+static struct unwind_rule after(const struct insn_step *steps, size_t n)
 {
-	struct code_state state;
+	struct insn_state state;
 
-	code_state__enter(&state);
+	insn_state__enter(&state);
 	for (size_t i = 0; i < n; i++)
-		code_state__advance(&state, &steps[i], false);
-	return code_state__rule(&state);
+		insn_state__advance(&state, &steps[i], false);
+	return insn_state__rule(&state);
 }
 
 #define AFTER(...)                                  \
-	after((struct code_step[]) { __VA_ARGS__ }, \
-	      sizeof((struct code_step[]) { __VA_ARGS__ }) / sizeof(struct code_step))
+	after((struct insn_step[]) { __VA_ARGS__ }, \
+	      sizeof((struct insn_step[]) { __VA_ARGS__ }) / sizeof(struct insn_step))
 
-static struct code_step step(uint8_t op, uint8_t reg, int32_t value)
+static struct insn_step step(uint8_t op, uint8_t reg, int32_t value)
 {
-	return (struct code_step) { .op = op, .reg = reg, .value = value };
+	return (struct insn_step) { .op = op, .reg = reg, .value = value };
 }
 
-static struct code_step move(int32_t value)
+static struct insn_step move(int32_t value)
 {
-	return step(CODE_MOVE, UNWIND_REGS, value);
+	return step(INSN_MOVE, UNWIND_REGS, value);
 }
 
 static void test_moves(void)
@@ -49,15 +49,15 @@ static void test_moves(void)
 static void test_others(void)
 {
 	struct unwind_rule rule =
-		AFTER(step(CODE_PUSH, UNWIND_REG_RBP, 8), step(CODE_SAVE, UNWIND_REGS, 0),
-		      step(CODE_LOAD, UNWIND_REGS, INT32_MIN));
+		AFTER(step(INSN_PUSH, UNWIND_REG_RBP, 8), step(INSN_SAVE, UNWIND_REGS, 0),
+		      step(INSN_LOAD, UNWIND_REGS, INT32_MIN));
 
 	is_int(rule.kind, UNWIND_NONE, "a stack pointer that is 2 GiB from the frame pointer");
-	rule = AFTER(step(CODE_STORE, UNWIND_REG_RBX, INT32_MIN),
-		     step(CODE_FETCH, UNWIND_REG_RBP, INT32_MIN));
+	rule = AFTER(step(INSN_STORE, UNWIND_REG_RBX, INT32_MIN),
+		     step(INSN_FETCH, UNWIND_REG_RBP, INT32_MIN));
 	is_int(rule.kind, UNWIND_NONE, "a register that is saved 2 GiB away");
-	rule = AFTER(step(CODE_COPY, UNWIND_REG_RBX, 0), step(CODE_ALIGN, UNWIND_REGS, 0),
-		     step(CODE_STORE, UNWIND_REG_RBX, 1 << 29), move(-(1 << 29)), move(-(1 << 29)),
+	rule = AFTER(step(INSN_COPY, UNWIND_REG_RBX, 0), step(INSN_ALIGN, UNWIND_REGS, 0),
+		     step(INSN_STORE, UNWIND_REG_RBX, 1 << 29), move(-(1 << 29)), move(-(1 << 29)),
 		     move(-(1 << 29)), move(-(1 << 29)), move(-(1 << 29)));
 	is_int(rule.kind, UNWIND_NONE, "an aligned stack that moves away from what it kept");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/elf/code_padding.h"
+#include "core/elf/insn_padding.h"
 
 #include "core/base/util.h"
 
@@ -25,7 +25,7 @@ static size_t nopl_bytes(const uint8_t *code, size_t size)
 	return bytes <= size ? bytes : 0;
 }
 
-bool code_padding__is_filling(const uint8_t *code, size_t size)
+bool insn_padding__is_filling(const uint8_t *code, size_t size)
 {
 	size_t at = 0, bytes;
 
@@ -43,7 +43,7 @@ bool code_padding__is_filling(const uint8_t *code, size_t size)
 }
 
 /* Returns the @size bytes at @vaddr, or NULL. Borrowed until the next call. */
-static const uint8_t *find_bytes(struct code_padding *padding, uint64_t vaddr, size_t size)
+static const uint8_t *find_bytes(struct insn_padding *padding, uint64_t vaddr, size_t size)
 {
 	const struct elf_file *file = padding->file;
 
@@ -63,7 +63,7 @@ static const uint8_t *find_bytes(struct code_padding *padding, uint64_t vaddr, s
 	return padding->n ? padding->bytes : NULL;
 }
 
-bool code_padding__has_code(struct code_padding *padding, const struct cfi_fde *fde)
+bool insn_padding__has_code(struct insn_padding *padding, const struct cfi_fde *fde)
 {
 	uint64_t gap = padding->described, size = fde->start - gap;
 	const uint8_t *bytes;
@@ -71,9 +71,9 @@ bool code_padding__has_code(struct code_padding *padding, const struct cfi_fde *
 
 	if (fde->end <= fde->start)
 		return false;
-	if (fde->start > gap && size < CODE_GAP_BYTES) {
+	if (fde->start > gap && size < INSN_GAP_BYTES) {
 		bytes = find_bytes(padding, gap, size);
-		ret = !bytes || !code_padding__is_filling(bytes, size);
+		ret = !bytes || !insn_padding__is_filling(bytes, size);
 	}
 	padding->described = max_of(gap, fde->end);
 	return ret;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/insn/code_ranges.h"
+#include "core/insn/insn_ranges.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "core/elf/cfi_entries.h"
 #include "core/elf/elf_symbols.h"
 #include "core/elf/plt.h"
-#include "core/insn/code_starts.h"
+#include "core/insn/insn_starts.h"
 
 /* A file counts as one without call frame information if that information is less than
  * 1/FRAMES_SHARE of the code's bytes: it covers only the PLT. Usually it is a tenth, or a hundredth
@@ -45,7 +45,7 @@
 /* 16 bytes each. The limit of frame descriptions of a file is the same. */
 #define RANGES_MAX (6U << 20)
 
-static int add(struct code_ranges *ranges, uint64_t start, uint64_t end)
+static int add(struct insn_ranges *ranges, uint64_t start, uint64_t end)
 {
 	if (start >= end)
 		return 0;
@@ -53,19 +53,19 @@ static int add(struct code_ranges *ranges, uint64_t start, uint64_t end)
 		return -EFBIG;
 	if (array__reserve(&ranges->list, &ranges->cap, ranges->n + 1, sizeof(*ranges->list)))
 		return -ENOMEM;
-	ranges->list[ranges->n++] = (struct code_range) { start, end };
+	ranges->list[ranges->n++] = (struct insn_range) { start, end };
 	return 0;
 }
 
 static int compare(const void *a, const void *b)
 {
-	const struct code_range *x = a, *y = b;
+	const struct insn_range *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
 /* Sorts the ranges and merges those that overlap or touch. */
-static int settle(struct code_ranges *ranges)
+static int settle(struct insn_ranges *ranges)
 {
 	size_t n = 0;
 	int rc = sort__array(ranges->list, ranges->n, sizeof(*ranges->list), compare);
@@ -73,7 +73,7 @@ static int settle(struct code_ranges *ranges)
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < ranges->n; i++) {
-		const struct code_range *range = &ranges->list[i];
+		const struct insn_range *range = &ranges->list[i];
 
 		if (n && range->start <= ranges->list[n - 1].end)
 			ranges->list[n - 1].end = max_of(ranges->list[n - 1].end, range->end);
@@ -88,7 +88,7 @@ static int settle(struct code_ranges *ranges)
 
 /* Adds the part of [@start, @start + @size) that the file has in executable segments. */
 static int add_code(const struct elf_file *file, uint64_t start, uint64_t size,
-		    struct code_ranges *ret)
+		    struct insn_ranges *ret)
 {
 	uint64_t end = size > UINT64_MAX - start ? UINT64_MAX : start + size;
 	int rc = 0;
@@ -104,7 +104,7 @@ static int add_code(const struct elf_file *file, uint64_t start, uint64_t size,
 }
 
 /* Adds the sections of code, or all executable segments if there are no section headers. */
-static int each_code(const struct elf_file *file, struct code_ranges *ret)
+static int each_code(const struct elf_file *file, struct insn_ranges *ret)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr shdr;
@@ -128,7 +128,7 @@ static bool has_frames(const struct elf_file *file, uint64_t code_bytes)
 	return ((eh ? eh->d_size : 0) + (debug ? debug->d_size : 0)) * FRAMES_SHARE >= code_bytes;
 }
 
-static uint64_t bytes_of(const struct code_ranges *ranges)
+static uint64_t bytes_of(const struct insn_ranges *ranges)
 {
 	uint64_t bytes = 0;
 
@@ -137,9 +137,9 @@ static uint64_t bytes_of(const struct code_ranges *ranges)
 	return bytes;
 }
 
-bool code_ranges__lacks_frames(const struct elf_file *file)
+bool insn_ranges__lacks_frames(const struct elf_file *file)
 {
-	struct code_ranges code = {};
+	struct insn_ranges code = {};
 	bool lacks = !each_code(file, &code) && !has_frames(file, bytes_of(&code));
 
 	free(code.list);
@@ -160,7 +160,7 @@ static bool is_static(const struct elf_file *file)
 	return true;
 }
 
-int code_ranges__each_symbol(const struct elf_file *file, code_symbol_fn function, void *ctx)
+int insn_ranges__each_symbol(const struct elf_file *file, insn_symbol_fn function, void *ctx)
 {
 	static const char *const sections[] = { ".dynsym", ".symtab" };
 	struct elf_symbols symbols;
@@ -186,8 +186,8 @@ int code_ranges__each_symbol(const struct elf_file *file, code_symbol_fn functio
 /* --- ranges to read --- */
 
 /* Adds the parts of @code that no description covers to @ret. */
-static int subtract(const struct code_ranges *code, const struct code_ranges *covered,
-		    struct code_ranges *ret)
+static int subtract(const struct insn_ranges *code, const struct insn_ranges *covered,
+		    struct insn_ranges *ret)
 {
 	size_t k = 0;
 	int rc = 0;
@@ -207,8 +207,8 @@ static int subtract(const struct code_ranges *code, const struct code_ranges *co
 }
 
 struct functions {
-	const struct code_ranges *code;
-	struct code_ranges *found;
+	const struct insn_ranges *code;
+	struct insn_ranges *found;
 };
 
 /* Adds the part of a function that is in code. */
@@ -218,7 +218,7 @@ static int on_function(void *ctx, uint64_t start, uint64_t end)
 
 	end = max_of(end, start + UNSIZED_BYTES * (start == end));
 	for (size_t i = 0; i < functions->code->n; i++) {
-		const struct code_range *code = &functions->code->list[i];
+		const struct insn_range *code = &functions->code->list[i];
 
 		if (start >= code->start && start < code->end)
 			return add(functions->found, start, min_of(end, code->end));
@@ -228,12 +228,12 @@ static int on_function(void *ctx, uint64_t start, uint64_t end)
 
 /* Adds the code of a static program that has symbols and no descriptions. Adds none below
  * GAPS_BYTES_MIN. */
-static int find_named(const struct elf_file *file, const struct code_ranges *code,
-		      const struct code_ranges *covered, struct code_ranges *ret)
+static int find_named(const struct elf_file *file, const struct insn_ranges *code,
+		      const struct insn_ranges *covered, struct insn_ranges *ret)
 {
-	struct code_ranges named = {};
+	struct insn_ranges named = {};
 	struct functions functions = { code, &named };
-	int rc = code_ranges__each_symbol(file, on_function, &functions);
+	int rc = insn_ranges__each_symbol(file, on_function, &functions);
 
 	if (!rc)
 		rc = settle(&named);
@@ -247,7 +247,7 @@ static int find_named(const struct elf_file *file, const struct code_ranges *cod
 }
 
 /* Returns true if @range is a whole section, as .init and .fini, which have a few instructions. */
-static bool is_section(const struct code_ranges *code, const struct code_range *range)
+static bool is_section(const struct insn_ranges *code, const struct insn_range *range)
 {
 	for (size_t i = 0; i < code->n; i++)
 		if (code->list[i].start == range->start && code->list[i].end == range->end)
@@ -256,20 +256,20 @@ static bool is_section(const struct code_ranges *code, const struct code_range *
 }
 
 /* Adds the gaps in files that have call frame information: hand-written assembly. */
-static int find_gaps(struct quota_account *account, const struct code_ranges *code,
-		     const struct code_ranges *covered, struct code_ranges *ret)
+static int find_gaps(struct quota_account *account, const struct insn_ranges *code,
+		     const struct insn_ranges *covered, struct insn_ranges *ret)
 {
 	uint64_t bytes = 0;
 	size_t n = 0;
 	int rc = subtract(code, covered, ret);
 
 	for (size_t i = 0; i < ret->n && !rc; i++) {
-		const struct code_range range = ret->list[i];
+		const struct insn_range range = ret->list[i];
 		uint64_t size = range.end - range.start;
 
 		if (size < GAP_BYTES_MIN && !is_section(code, &range))
 			continue;
-		if (!fits_in(bytes, size, CODE_BYTES_MAX) || n == CODE_RANGES_MAX) {
+		if (!fits_in(bytes, size, INSN_BYTES_MAX) || n == INSN_RANGES_MAX) {
 			quota__refuse(account);
 			continue;
 		}
@@ -285,7 +285,7 @@ static int on_covered(void *ctx, uint64_t start, uint64_t end)
 	return add(ctx, start, end);
 }
 
-static size_t find_stubs(const struct elf_file *file, struct code_range ret[PLT_SECTIONS])
+static size_t find_stubs(const struct elf_file *file, struct insn_range ret[PLT_SECTIONS])
 {
 	GElf_Shdr shdr;
 	size_t n = 0;
@@ -293,16 +293,16 @@ static size_t find_stubs(const struct elf_file *file, struct code_range ret[PLT_
 	for (size_t i = 0; i < PLT_SECTIONS; i++)
 		if (elf_file__section(file, plt__sections[i], &shdr))
 			ret[n++] =
-				(struct code_range) { shdr.sh_addr, shdr.sh_addr + shdr.sh_size };
+				(struct insn_range) { shdr.sh_addr, shdr.sh_addr + shdr.sh_size };
 	return n;
 }
 
 /* Copies the described functions to @ret. Leaves out stubs: one description covers a whole section
  * of them, and each stub is a function. */
-static int keep_described(const struct elf_file *file, const struct code_ranges *covered,
-			  struct code_ranges *ret)
+static int keep_described(const struct elf_file *file, const struct insn_ranges *covered,
+			  struct insn_ranges *ret)
 {
-	struct code_range stubs[PLT_SECTIONS];
+	struct insn_range stubs[PLT_SECTIONS];
 	size_t n = find_stubs(file, stubs), k;
 
 	if (!covered->n)
@@ -311,7 +311,7 @@ static int keep_described(const struct elf_file *file, const struct code_ranges 
 	if (!ret->described)
 		return -ENOMEM;
 	for (size_t i = 0; i < covered->n; i++) {
-		const struct code_range *range = &covered->list[i];
+		const struct insn_range *range = &covered->list[i];
 
 		for (k = 0; k < n; k++)
 			if (range->start >= stubs[k].start && range->start < stubs[k].end)
@@ -322,7 +322,7 @@ static int keep_described(const struct elf_file *file, const struct code_ranges 
 	return sort__array(ret->described, ret->n_described, sizeof(*ret->described), compare);
 }
 
-const struct code_range *code_ranges__described(const struct code_ranges *ranges, uint64_t vaddr)
+const struct insn_range *insn_ranges__described(const struct insn_ranges *ranges, uint64_t vaddr)
 {
 	size_t n = sorted__count_up_to(ranges->described, ranges->n_described,
 				       sizeof(*ranges->described), vaddr);
@@ -330,7 +330,7 @@ const struct code_range *code_ranges__described(const struct code_ranges *ranges
 	return n && vaddr < ranges->described[n - 1].end ? &ranges->described[n - 1] : NULL;
 }
 
-bool code_ranges__may_enter(const struct code_ranges *ranges, uint64_t vaddr)
+bool insn_ranges__may_enter(const struct insn_ranges *ranges, uint64_t vaddr)
 {
 	size_t n = sorted__count_up_to(ranges->described, ranges->n_described,
 				       sizeof(*ranges->described), vaddr);
@@ -339,13 +339,13 @@ bool code_ranges__may_enter(const struct code_ranges *ranges, uint64_t vaddr)
 	       vaddr >= ranges->described[n - 1].end;
 }
 
-int code_ranges__find(const struct elf_file *file, struct code_ranges *ret)
+int insn_ranges__find(const struct elf_file *file, struct insn_ranges *ret)
 {
-	struct code_ranges code = {}, covered = {};
+	struct insn_ranges code = {}, covered = {};
 	bool whole;
 	int rc = each_code(file, &code), settled;
 
-	*ret = (struct code_ranges) {};
+	*ret = (struct insn_ranges) {};
 	if (!rc)
 		rc = quota__look();
 	if (rc)
@@ -369,14 +369,14 @@ int code_ranges__find(const struct elf_file *file, struct code_ranges *ret)
 	}
 	if (!rc && !ret->n && covered.n)
 		rc = find_gaps(file->account, &code, &covered, ret);
-	ret->later = !ret->named && bytes_of(ret) > CODE_BYTES_AT_ONCE;
+	ret->later = !ret->named && bytes_of(ret) > INSN_BYTES_AT_ONCE;
 out:
 	free(code.list);
 	free(covered.list);
 	return rc == -ENOMEM || rc == -EINTR || rc == -EFBIG ? rc : 0;
 }
 
-bool code_ranges__hold(const struct code_ranges *ranges, uint64_t vaddr)
+bool insn_ranges__hold(const struct insn_ranges *ranges, uint64_t vaddr)
 {
 	for (size_t i = 0; i < ranges->n; i++)
 		if (vaddr >= ranges->list[i].start && vaddr < ranges->list[i].end)
@@ -384,11 +384,11 @@ bool code_ranges__hold(const struct code_ranges *ranges, uint64_t vaddr)
 	return false;
 }
 
-void code_ranges__done(struct code_ranges *ranges)
+void insn_ranges__done(struct insn_ranges *ranges)
 {
 	free(ranges->list);
 	free(ranges->described);
-	*ranges = (struct code_ranges) {};
+	*ranges = (struct insn_ranges) {};
 }
 
 static size_t count_beginnings(const char *code, size_t size)
@@ -404,7 +404,7 @@ static size_t count_beginnings(const char *code, size_t size)
 	return n;
 }
 
-int code_range__has_frame_pointers(const struct elf_file *file, const struct code_range *range)
+int insn_range__has_frame_pointers(const struct elf_file *file, const struct insn_range *range)
 {
 	size_t size = range->end - range->start, n = 0, part;
 	char *code;
@@ -426,7 +426,7 @@ int code_range__has_frame_pointers(const struct elf_file *file, const struct cod
 
 static int mark_entry(void *ctx, uint64_t start, uint64_t end)
 {
-	struct code_step *step = code_steps__at(ctx, start);
+	struct insn_step *step = insn_steps__at(ctx, start);
 
 	(void)end;
 	if (step)
@@ -436,60 +436,60 @@ static int mark_entry(void *ctx, uint64_t start, uint64_t end)
 
 /* Returns true if a function may start at @step: assemblers fill up to its start, or the code
  * before it ends. */
-static bool is_apart(const struct code_steps *steps, const struct code_step *step)
+static bool is_apart(const struct insn_steps *steps, const struct insn_step *step)
 {
-	return step == steps->list || step->vaddr % CODE_ALIGNMENT == 0 ||
-	       step[-1].vaddr + step[-1].size != step->vaddr || step[-1].op == CODE_PADDING ||
-	       !code_step__goes_on(&step[-1]);
+	return step == steps->list || step->vaddr % INSN_ALIGNMENT == 0 ||
+	       step[-1].vaddr + step[-1].size != step->vaddr || step[-1].op == INSN_PADDING ||
+	       !insn_step__goes_on(&step[-1]);
 }
 
 /* Returns true if a loaded address of @step is that of a function, which is called by a pointer:
  * @step is aligned, and padding or the end of other code precedes it. */
-static bool is_taken(const struct code_steps *steps, const struct code_step *step)
+static bool is_taken(const struct insn_steps *steps, const struct insn_step *step)
 {
-	return step->vaddr % CODE_ALIGNMENT == 0 && step != steps->list &&
-	       (step[-1].op == CODE_PADDING || !code_step__goes_on(&step[-1]));
+	return step->vaddr % INSN_ALIGNMENT == 0 && step != steps->list &&
+	       (step[-1].op == INSN_PADDING || !insn_step__goes_on(&step[-1]));
 }
 
 /* Marks the targets of all steps. @taken: a loaded address may be the only sign of a function's
  * start, as no frame description separates functions. */
-static void mark_targets(struct code_steps *steps, bool taken)
+static void mark_targets(struct insn_steps *steps, bool taken)
 {
 	for (size_t i = 0; i < steps->n; i++) {
-		const struct code_step *step = &steps->list[i];
-		struct code_step *target = step->target && !step->doubtful
-						   ? code_steps__at(steps, step->target)
+		const struct insn_step *step = &steps->list[i];
+		struct insn_step *target = step->target && !step->doubtful
+						   ? insn_steps__at(steps, step->target)
 						   : NULL;
 
 		if (target)
 			target->referred = true;
-		if (target && step->op != CODE_TABLE)
+		if (target && step->op != INSN_TABLE)
 			target->aimed = true;
-		if (target && (step->op == CODE_CALL ||
-			       (taken && step->op == CODE_TABLE && is_taken(steps, target))))
+		if (target && (step->op == INSN_CALL ||
+			       (taken && step->op == INSN_TABLE && is_taken(steps, target))))
 			target->entry = true;
-		if (target && (step->op == CODE_JUMP || step->op == CODE_BRANCH))
+		if (target && (step->op == INSN_JUMP || step->op == INSN_BRANCH))
 			target->reached = true;
 	}
 }
 
 /* Marks the starts. Bytes that resemble a call count only if their target may be the start of a
  * function. */
-static int mark_starts(const struct elf_file *file, const struct code_ranges *ranges,
-		       const struct code_starts *starts, struct code_steps *steps)
+static int mark_starts(const struct elf_file *file, const struct insn_ranges *ranges,
+		       const struct insn_starts *starts, struct insn_steps *steps)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < starts->n && !rc; i++) {
 		const struct code_start *start = &starts->list[i];
-		struct code_step *step = code_steps__at(steps, start->vaddr);
+		struct insn_step *step = insn_steps__at(steps, start->vaddr);
 
 		rc = quota__look_at(i);
 		if (!step)
 			continue;
-		if (start->how & CODE_START_NAMED ||
-		    (start->how & CODE_START_CALLED && is_apart(steps, step) &&
-		     code_starts__is_called(file, ranges, start)))
+		if (start->how & INSN_START_NAMED ||
+		    (start->how & INSN_START_CALLED && is_apart(steps, step) &&
+		     insn_starts__is_called(file, ranges, start)))
 			step->entry = true;
 		else
 			step->reached = true;
@@ -498,21 +498,21 @@ static int mark_starts(const struct elf_file *file, const struct code_ranges *ra
 }
 
 /* Returns true if @step begins as a function does, after padding. */
-static bool is_resumed(const struct code_steps *steps, const struct code_step *step)
+static bool is_resumed(const struct insn_steps *steps, const struct insn_step *step)
 {
-	return step != steps->list && step->vaddr % CODE_ALIGNMENT == 0 &&
-	       step[-1].op == CODE_PADDING && step[-1].vaddr + step[-1].size == step->vaddr;
+	return step != steps->list && step->vaddr % INSN_ALIGNMENT == 0 &&
+	       step[-1].op == INSN_PADDING && step[-1].vaddr + step[-1].size == step->vaddr;
 }
 
 /* Marks doubtful steps. After bytes that are no instruction, the start of the next instruction is
  * unknown. The doubt ends at the start of a function, or at the target of an undoubted instruction.
  * Returns true if there are doubtful steps. */
-static bool mark_doubtful(struct code_steps *steps)
+static bool mark_doubtful(struct insn_steps *steps)
 {
 	bool doubt = false, ret = false;
 
 	for (size_t i = 0; i < steps->n; i++) {
-		struct code_step *step = &steps->list[i];
+		struct insn_step *step = &steps->list[i];
 		bool apart = i && step[-1].vaddr + step[-1].size != step->vaddr;
 
 		doubt = step->unknown || (doubt && !apart && !step->entry && !step->aimed &&
@@ -523,24 +523,24 @@ static bool mark_doubtful(struct code_steps *steps)
 	return ret;
 }
 
-/* Changes doubtful steps to CODE_STOP, so that no rule is built from them or after them. */
-static void stop_doubtful(struct code_steps *steps)
+/* Changes doubtful steps to INSN_STOP, so that no rule is built from them or after them. */
+static void stop_doubtful(struct insn_steps *steps)
 {
 	for (size_t i = 0; i < steps->n; i++) {
-		struct code_step *step = &steps->list[i];
+		struct insn_step *step = &steps->list[i];
 
 		if (!step->doubtful)
 			continue;
-		*step = (struct code_step) { .vaddr = step->vaddr,
+		*step = (struct insn_step) { .vaddr = step->vaddr,
 					     .reg = UNWIND_REGS,
-					     .op = CODE_STOP,
+					     .op = INSN_STOP,
 					     .size = step->size,
 					     .writes = UINT16_MAX,
 					     .unknown = true };
 	}
 }
 
-static void mark_all_targets(struct code_steps *steps, bool taken)
+static void mark_all_targets(struct insn_steps *steps, bool taken)
 {
 	bool doubts = mark_doubtful(steps);
 
@@ -552,22 +552,22 @@ static void mark_all_targets(struct code_steps *steps, bool taken)
 	mark_targets(steps, taken);
 }
 
-int code_ranges__read(const struct elf_file *file, const struct code_ranges *ranges,
-		      const struct code_starts *starts, struct code_steps *ret)
+int insn_ranges__read(const struct elf_file *file, const struct insn_ranges *ranges,
+		      const struct insn_starts *starts, struct insn_steps *ret)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < ranges->n && rc >= 0; i++) {
-		const struct code_range *range = &ranges->list[i];
+		const struct insn_range *range = &ranges->list[i];
 
 		rc = ranges->named || ranges->later ? 0
-						    : code_range__has_frame_pointers(file, range);
+						    : insn_range__has_frame_pointers(file, range);
 		if (!rc)
-			rc = code_steps__read(ret, file, range->start, range->end);
+			rc = insn_steps__read(ret, file, range->start, range->end);
 	}
 	rc = min_of(rc, 0);
 	if (!rc && ret->n && ranges->named)
-		code_ranges__each_symbol(file, mark_entry, ret);
+		insn_ranges__each_symbol(file, mark_entry, ret);
 	if (!rc && ret->n && starts)
 		rc = mark_starts(file, ranges, starts, ret);
 	if (!rc)

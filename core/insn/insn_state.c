@@ -3,16 +3,16 @@
  * save the old one, first in a register, then in a word of the new stack: mov %rsp,%rax; sub
  * $64,%rsp; and $-32,%rsp; mov %rax,56(%rsp) ... mov 56(%rsp),%rsp (x264's x86inc.asm). They may
  * also point rbp at that word (libjpeg-turbo's jsimdext.inc). */
-#include "core/insn/code_state.h"
+#include "core/insn/insn_state.h"
 
 /* Limit of distances, in bytes. The code is untrusted, and may move the stack pointer by any number
  * any number of times. A larger distance counts as unknown, so that no sum of two distances exceeds
  * 32 bits. */
 #define DISTANCE_MAX (1 << 29)
 
-void code_state__enter(struct code_state *state)
+void insn_state__enter(struct insn_state *state)
 {
-	*state = (struct code_state) { .depth = CODE_ENTRY_DEPTH,
+	*state = (struct insn_state) { .depth = INSN_ENTRY_DEPTH,
 				       .link = UNWIND_REGS,
 				       .copy = UNWIND_REGS };
 }
@@ -21,25 +21,25 @@ void code_state__enter(struct code_state *state)
 static void overwrite(int32_t *saved_at)
 {
 	if (!*saved_at)
-		*saved_at = CODE_OVERWRITTEN;
+		*saved_at = INSN_OVERWRITTEN;
 }
 
-static int32_t *saved_of(struct code_state *state, uint8_t reg)
+static int32_t *saved_of(struct insn_state *state, uint8_t reg)
 {
 	return reg == UNWIND_REG_RBP ? &state->rbp_at : &state->rbx_at;
 }
 
 /* Saves @reg at CFA - @depth. While the stack is aligned, @depth is meaningless. */
-static void save(struct code_state *state, uint8_t reg, int32_t depth)
+static void save(struct insn_state *state, uint8_t reg, int32_t depth)
 {
 	if (reg != UNWIND_REG_RBP && reg != UNWIND_REG_RBX)
 		return;
 	if (!*saved_of(state, reg))
-		*saved_of(state, reg) = state->lost ? CODE_OVERWRITTEN : depth;
+		*saved_of(state, reg) = state->lost ? INSN_OVERWRITTEN : depth;
 }
 
 /* Restores @reg from CFA - @depth, where it may have been saved. */
-static void restore(struct code_state *state, uint8_t reg, int32_t depth)
+static void restore(struct insn_state *state, uint8_t reg, int32_t depth)
 {
 	if (reg == UNWIND_REG_RBP)
 		state->frame = state->by_rbp = 0;
@@ -51,20 +51,20 @@ static void restore(struct code_state *state, uint8_t reg, int32_t depth)
 		overwrite(saved_of(state, reg));
 }
 
-static void move(struct code_state *state, int32_t bytes)
+static void move(struct insn_state *state, int32_t bytes)
 {
 	state->depth -= bytes;
 	state->old_at -= state->old_depth ? bytes : 0;
 }
 
-static void lose(struct code_state *state)
+static void lose(struct insn_state *state)
 {
 	state->lost = true;
 	state->aligned = false;
 	state->old_depth = state->old_at = 0;
 }
 
-static void push(struct code_state *state, const struct code_step *step)
+static void push(struct insn_state *state, const struct insn_step *step)
 {
 	move(state, -step->value);
 	save(state, step->reg, state->depth);
@@ -72,10 +72,10 @@ static void push(struct code_state *state, const struct code_step *step)
 		state->link = UNWIND_REGS;
 }
 
-static void pop(struct code_state *state, const struct code_step *step)
+static void pop(struct insn_state *state, const struct insn_step *step)
 {
 	restore(state, step->reg, state->depth);
-	if (!state->lost && state->depth == CODE_ENTRY_DEPTH) { /* the return address */
+	if (!state->lost && state->depth == INSN_ENTRY_DEPTH) { /* the return address */
 		state->link = step->reg;
 		state->is_last |= step->reg == UNWIND_REGS;
 	}
@@ -83,7 +83,7 @@ static void pop(struct code_state *state, const struct code_step *step)
 }
 
 /* rsp = rbp + value */
-static void load(struct code_state *state, int32_t value)
+static void load(struct insn_state *state, int32_t value)
 {
 	if (!state->frame && state->by_rbp && state->old_depth) {
 		state->old_at = state->old_by_rbp - value;
@@ -99,7 +99,7 @@ static void load(struct code_state *state, int32_t value)
 }
 
 /* rsp = *(rsp + at) */
-static void load_old(struct code_state *state, int32_t at)
+static void load_old(struct insn_state *state, int32_t at)
 {
 	int32_t depth = state->old_depth;
 
@@ -112,14 +112,14 @@ static void load_old(struct code_state *state, int32_t at)
 	state->depth = depth;
 }
 
-static void store(struct code_state *state, const struct code_step *step)
+static void store(struct insn_state *state, const struct insn_step *step)
 {
 	int32_t at = state->depth - step->value;
 
 	if (!state->lost && state->rbp_at == at) /* the store overwrites the saved register */
-		state->rbp_at = CODE_OVERWRITTEN;
+		state->rbp_at = INSN_OVERWRITTEN;
 	if (!state->lost && state->rbx_at == at)
-		state->rbx_at = CODE_OVERWRITTEN;
+		state->rbx_at = INSN_OVERWRITTEN;
 	if (state->aligned && step->reg == state->copy) {
 		state->old_depth = state->copy_depth;
 		state->old_at = step->value;
@@ -132,7 +132,7 @@ static void store(struct code_state *state, const struct code_step *step)
 }
 
 /* rbp = rsp */
-static void point(struct code_state *state)
+static void point(struct insn_state *state)
 {
 	overwrite(&state->rbp_at);
 	state->frame = state->lost ? 0 : state->depth;
@@ -140,21 +140,21 @@ static void point(struct code_state *state)
 	state->old_by_rbp = state->by_rbp ? state->old_at : 0;
 }
 
-static void forget_rbp(struct code_state *state)
+static void forget_rbp(struct insn_state *state)
 {
 	overwrite(&state->rbp_at);
 	state->frame = state->old_by_rbp = 0;
 	state->by_rbp = false;
 }
 
-static void forget_copy(struct code_state *state)
+static void forget_copy(struct insn_state *state)
 {
 	state->copy = UNWIND_REGS;
 	state->copy_depth = 0;
 }
 
 /* reg = rsp + value */
-static void copy(struct code_state *state, uint8_t reg, int32_t value)
+static void copy(struct insn_state *state, uint8_t reg, int32_t value)
 {
 	state->copy = state->lost ? UNWIND_REGS : reg;
 	state->copy_depth = state->lost ? 0 : state->depth - value;
@@ -163,10 +163,10 @@ static void copy(struct code_state *state, uint8_t reg, int32_t value)
 }
 
 /* Returns true for a step that changes no register except rsp, or that makes the copy. */
-static bool keeps_copy(const struct code_step *step)
+static bool keeps_copy(const struct insn_step *step)
 {
-	return step->op == CODE_COPY || step->op == CODE_PUSH || step->op == CODE_MOVE ||
-	       step->op == CODE_ALIGN || step->op == CODE_STORE || step->op == CODE_PADDING;
+	return step->op == INSN_COPY || step->op == INSN_PUSH || step->op == INSN_MOVE ||
+	       step->op == INSN_ALIGN || step->op == INSN_STORE || step->op == INSN_PADDING;
 }
 
 static bool is_far(int32_t distance)
@@ -174,7 +174,7 @@ static bool is_far(int32_t distance)
 	return distance > DISTANCE_MAX || distance < -DISTANCE_MAX;
 }
 
-static void lose_all(struct code_state *state)
+static void lose_all(struct insn_state *state)
 {
 	lose(state);
 	state->depth = 0;
@@ -183,55 +183,55 @@ static void lose_all(struct code_state *state)
 	overwrite(&state->rbx_at);
 }
 
-static void apply(struct code_state *state, const struct code_step *step, bool guarded)
+static void apply(struct insn_state *state, const struct insn_step *step, bool guarded)
 {
-	static const struct code_step rbp = { .reg = UNWIND_REG_RBP, .value = 8 };
+	static const struct insn_step rbp = { .reg = UNWIND_REG_RBP, .value = 8 };
 
 	switch (step->op) {
-	case CODE_PUSH:
+	case INSN_PUSH:
 		push(state, step);
 		break;
-	case CODE_POP:
+	case INSN_POP:
 		pop(state, step);
 		break;
-	case CODE_MOVE:
+	case INSN_MOVE:
 		move(state, step->value);
 		break;
-	case CODE_SAVE:
+	case INSN_SAVE:
 		point(state);
 		break;
-	case CODE_LOAD:
+	case INSN_LOAD:
 		load(state, step->value);
 		break;
-	case CODE_LEAVE:
+	case INSN_LEAVE:
 		load(state, 0);
 		pop(state, &rbp);
 		break;
-	case CODE_ALIGN:
+	case INSN_ALIGN:
 		lose(state);
 		state->aligned = true;
 		break;
-	case CODE_LOAD_FROM:
-	case CODE_LOSE:
+	case INSN_LOAD_FROM:
+	case INSN_LOSE:
 		lose(state);
 		break;
-	case CODE_ZERO_RBP:
+	case INSN_ZERO_RBP:
 		state->is_last |= !guarded && !state->rbp_at;
 		forget_rbp(state);
 		break;
-	case CODE_LOSE_RBP:
+	case INSN_LOSE_RBP:
 		forget_rbp(state);
 		break;
-	case CODE_LOSE_RBX:
+	case INSN_LOSE_RBX:
 		overwrite(&state->rbx_at);
 		break;
-	case CODE_COPY:
+	case INSN_COPY:
 		copy(state, step->reg, step->value);
 		break;
-	case CODE_STORE:
+	case INSN_STORE:
 		store(state, step);
 		break;
-	case CODE_FETCH:
+	case INSN_FETCH:
 		if (step->reg == UNWIND_REG_RSP)
 			load_old(state, step->value);
 		else
@@ -242,9 +242,9 @@ static void apply(struct code_state *state, const struct code_step *step, bool g
 		forget_copy(state);
 }
 
-void code_state__advance(struct code_state *state, const struct code_step *step, bool guarded)
+void insn_state__advance(struct insn_state *state, const struct insn_step *step, bool guarded)
 {
-	bool far = step->op != CODE_BOUND && is_far(step->value); /* a bound is no distance */
+	bool far = step->op != INSN_BOUND && is_far(step->value); /* a bound is no distance */
 
 	if (!far)
 		apply(state, step, guarded);
@@ -252,7 +252,7 @@ void code_state__advance(struct code_state *state, const struct code_step *step,
 		lose_all(state);
 }
 
-bool code_state__is_determined(const struct code_state *state)
+bool insn_state__is_determined(const struct insn_state *state)
 {
 	return !state->lost || state->frame ||
 	       (state->aligned && (state->old_depth || state->copy != UNWIND_REGS));
@@ -262,15 +262,15 @@ bool code_state__is_determined(const struct code_state *state)
  * after both. Returns true if this changes *@saved_at. */
 static bool join(int32_t *saved_at, int32_t *other_saved_at)
 {
-	bool ret = *other_saved_at == CODE_OVERWRITTEN && *saved_at != CODE_OVERWRITTEN;
+	bool ret = *other_saved_at == INSN_OVERWRITTEN && *saved_at != INSN_OVERWRITTEN;
 
-	if (*saved_at == CODE_OVERWRITTEN || *other_saved_at == CODE_OVERWRITTEN)
-		*saved_at = *other_saved_at = CODE_OVERWRITTEN;
+	if (*saved_at == INSN_OVERWRITTEN || *other_saved_at == INSN_OVERWRITTEN)
+		*saved_at = *other_saved_at = INSN_OVERWRITTEN;
 	return ret;
 }
 
 /* Joins two states. rbp may have been a frame pointer on one of the paths, or just an address. */
-bool code_state__join(struct code_state *state, struct code_state *other)
+bool insn_state__join(struct insn_state *state, struct insn_state *other)
 {
 	bool ret = join(&state->rbp_at, &other->rbp_at);
 
@@ -292,20 +292,20 @@ bool code_state__join(struct code_state *state, struct code_state *other)
 	return ret;
 }
 
-short code_state__words(int32_t at)
+short insn_state__words(int32_t at)
 {
 	return !at			       ? UNWIND_WORDS_SAME
 	       : at <= 8 * 4096 && at % 8 == 0 ? -at / 8
 					       : UNWIND_WORDS_LOST;
 }
 
-struct unwind_rule code_state__rule(const struct code_state *state)
+struct unwind_rule insn_state__rule(const struct insn_state *state)
 {
 	struct unwind_rule rule = { .kind = UNWIND_REG,
 				    .reg = UNWIND_REG_RSP,
 				    .cfa_off = state->depth,
-				    .fp_words = code_state__words(state->rbp_at),
-				    .aux_words = code_state__words(state->rbx_at) };
+				    .fp_words = insn_state__words(state->rbp_at),
+				    .aux_words = insn_state__words(state->rbx_at) };
 
 	if (state->is_last)
 		return (struct unwind_rule) { .kind = UNWIND_END, .reg = UNWIND_REG_RSP };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/events/alloc_code.h"
+#include "core/events/alloc_function.h"
 
 #include <errno.h>
 
@@ -7,7 +7,7 @@
 #include "core/insn/function_map.h"
 #include "core/insn/function_returns.h"
 
-static void find_text(const struct elf_file *file, uint64_t vaddr, struct alloc_code *code)
+static void find_text(const struct elf_file *file, uint64_t vaddr, struct alloc_function *code)
 {
 	for (size_t i = 0; i < file->n_segments; i++) {
 		const struct elf_segment *segment = &file->segments[i];
@@ -32,8 +32,8 @@ static enum alloc_jumps when(const struct alloc_site *site)
 	return site->pages ? ALLOC_JUMPS_NEVER : ALLOC_JUMPS;
 }
 
-int alloc_code__find(const struct elf_file *file, const struct alloc_site *sites, size_t n,
-		     struct alloc_code *ret_list)
+int alloc_function__find(const struct elf_file *file, const struct alloc_site *sites, size_t n,
+			 struct alloc_function *ret_list)
 {
 	const struct function_extent *extent;
 	uint64_t starts[ALLOC_SITES_MAX];
@@ -43,9 +43,9 @@ int alloc_code__find(const struct elf_file *file, const struct alloc_site *sites
 	for (size_t i = 0; i < n; i++)
 		starts[i] = sites[i].vaddr;
 	for (size_t i = 0; !ret && i < n; i++) {
-		struct alloc_code *code = &ret_list[i];
+		struct alloc_function *code = &ret_list[i];
 
-		*code = (struct alloc_code) {};
+		*code = (struct alloc_function) {};
 		find_text(file, starts[i], code);
 		extent = function_map__find(map, starts[i]);
 		if (extent && extent->start == starts[i])

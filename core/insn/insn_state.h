@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef BRAID_CODE_STATE_H
-#define BRAID_CODE_STATE_H
+#ifndef BRAID_INSN_STATE_H
+#define BRAID_INSN_STATE_H
 
 #include "bpf/unwind_rule.h"
-#include "core/insn/code_steps.h"
+#include "core/insn/insn_steps.h"
 
 /* The state before an instruction: the position of the frame, and the places of the caller's rbp
  * and rbx. */
 
-#define CODE_ENTRY_DEPTH 8 /* depth at a function's first instruction: the return address */
+#define INSN_ENTRY_DEPTH 8 /* depth at a function's first instruction: the return address */
 
-struct code_state {
+struct insn_state {
 	int32_t depth;		/* CFA - rsp */
 	int32_t frame;		/* CFA - rbp; 0: rbp is no frame pointer */
-	int32_t rbp_at, rbx_at; /* CFA - place of the saved value; 0: not saved; CODE_OVERWRITTEN */
+	int32_t rbp_at, rbx_at; /* CFA - place of the saved value; 0: not saved; INSN_OVERWRITTEN */
 	uint8_t link;		/* register that contains the return address; UNWIND_REGS: none */
 	uint8_t copy; /* register with a copy of rsp, for the next instructions; UNWIND_REGS: none
 		       */
@@ -30,27 +30,27 @@ struct code_state {
 	int32_t old_by_rbp; /* address of the saved stack pointer - rbp */
 };
 
-#define CODE_OVERWRITTEN 1 /* special distance: overwritten, and the caller's value is lost */
+#define INSN_OVERWRITTEN 1 /* special distance: overwritten, and the caller's value is lost */
 
-void code_state__enter(struct code_state *state); /* at a function's start */
+void insn_state__enter(struct insn_state *state); /* at a function's start */
 
 /* Advances @state over the instruction @step. In the psABI, rbp 0 marks the outermost frame. That
- * does not count in @guarded code (core/insn/code_rows.c). */
-void code_state__advance(struct code_state *state, const struct code_step *step, bool guarded);
+ * does not count in @guarded code (core/insn/insn_rows.c). */
+void insn_state__advance(struct insn_state *state, const struct insn_step *step, bool guarded);
 
 /* Returns true if the position of the frame follows from @state, or may follow after later steps.
  */
-bool code_state__is_determined(const struct code_state *state);
+bool insn_state__is_determined(const struct insn_state *state);
 
 /* Joins the states of two paths to an instruction: clears in both the data that may differ without
  * harm. Returns true if this changes @state. */
-bool code_state__join(struct code_state *state, struct code_state *other);
+bool insn_state__join(struct insn_state *state, struct insn_state *other);
 
-/* Returns a rule's words for a register that is saved at CFA - @at; 0: not saved; CODE_OVERWRITTEN.
+/* Returns a rule's words for a register that is saved at CFA - @at; 0: not saved; INSN_OVERWRITTEN.
  */
-short code_state__words(int32_t at);
+short insn_state__words(int32_t at);
 
 /* Returns the rule of @state; UNWIND_NONE: unknown. */
-struct unwind_rule code_state__rule(const struct code_state *state);
+struct unwind_rule insn_state__rule(const struct insn_state *state);
 
 #endif

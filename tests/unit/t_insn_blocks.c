@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "core/base/util.h"
-#include "core/insn/code_rows.h"
+#include "core/insn/insn_rows.h"
 #include "core/unwind/unwind_table.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
@@ -74,7 +74,7 @@ static struct differences compare(const struct unwind_table *all, const struct u
 		const struct unwind_rule *a = unwind_table__find(all, at);
 		const struct unwind_rule *b = unwind_table__find(some, at);
 
-		if (b->kind == UNWIND_LATER && CODE_BLOCK_START(at) != block)
+		if (b->kind == UNWIND_LATER && INSN_BLOCK_START(at) != block)
 			ret.put_off++;
 		else if (memcmp(a, b, sizeof(*a)))
 			ret.others++;
@@ -85,7 +85,7 @@ static struct differences compare(const struct unwind_table *all, const struct u
 }
 
 /* Makes the rules of a block and replaces @table with the result. */
-static bool add_block(struct unwind_table *table, const struct code_reader *reader, uint64_t vaddr)
+static bool add_block(struct unwind_table *table, const struct insn_reader *reader, uint64_t vaddr)
 {
 	struct unwind_table more;
 
@@ -99,18 +99,18 @@ static bool add_block(struct unwind_table *table, const struct code_reader *read
 static void test_blocks(const struct elf_file *file, const struct unwind_table *all,
 			struct unwind_table *some)
 {
-	uint64_t start = all->vaddr_start, third = start + 3 * CODE_BLOCK_BYTES, at, n = 0;
-	struct code_reader *reader = NULL;
+	uint64_t start = all->vaddr_start, third = start + 3 * INSN_BLOCK_BYTES, at, n = 0;
+	struct insn_reader *reader = NULL;
 	struct differences differences = compare(all, some, 0);
 	struct unwind_table more;
 
 	ok(differences.put_off > FUNCTIONS * 450 && !differences.others,
 	   "no rule is made at first, but those of functions with descriptions: %zu and %zu bytes",
 	   differences.put_off, differences.same);
-	if (!ok(!code_reader__new(file, &reader) && add_block(some, reader, third), "a block"))
+	if (!ok(!insn_reader__new(file, &reader) && add_block(some, reader, third), "a block"))
 		return;
-	differences = compare(all, some, CODE_BLOCK_START(third));
-	ok(!differences.others && differences.same > CODE_BLOCK_BYTES * 9 / 10,
+	differences = compare(all, some, INSN_BLOCK_START(third));
+	ok(!differences.others && differences.same > INSN_BLOCK_BYTES * 9 / 10,
 	   "it has the rules that it has if all is read: %zu bytes, %zu others", differences.same,
 	   differences.others);
 	ok(differences.put_off > FUNCTIONS * 300, "and no other block has: %zu bytes",
@@ -119,7 +119,7 @@ static void test_blocks(const struct elf_file *file, const struct unwind_table *
 	is_int(unwind_table__add_block(some, reader, start - 1, &more), -EALREADY, "nor elsewhere");
 	if (!workdir__try("mkdir -p cache"))
 		exit(1);
-	for (at = start + FUNCTIONS * 700; at > start; at -= CODE_BLOCK_BYTES / 2)
+	for (at = start + FUNCTIONS * 700; at > start; at -= INSN_BLOCK_BYTES / 2)
 		n += unwind_table__find(some, at)->kind == UNWIND_LATER &&
 		     add_block(some, reader, at);
 	n += unwind_table__find(some, start + 0x1000)->kind == UNWIND_LATER &&
@@ -128,30 +128,30 @@ static void test_blocks(const struct elf_file *file, const struct unwind_table *
 	ok(n > 8 && !differences.others && !differences.put_off,
 	   "then %d others, from the last one: all rules; %zu others, %zu put off", (int)n,
 	   differences.others, differences.put_off);
-	code_reader__free(reader);
+	insn_reader__free(reader);
 }
 
 static void test_cache(const char *sources)
 {
 	struct unwind_table table = {}, again = {}, other = {};
-	struct code_reader *reader = NULL;
+	struct insn_reader *reader = NULL;
 	struct elf_file *file = NULL;
 	uint64_t at;
 	char dir[256];
 
 	snprintf(dir, sizeof(dir), "%s/cache", workdir);
 	if (!ok(open_built(sources, &file) && !unwind_table__get(file, dir, NULL, &table, NULL) &&
-			!code_reader__new(file, &reader),
+			!insn_reader__new(file, &reader),
 		"a table to be kept"))
 		return;
-	at = table.vaddr_start + 5 * CODE_BLOCK_BYTES;
+	at = table.vaddr_start + 5 * INSN_BLOCK_BYTES;
 	ok(add_block(&table, reader, at), "one more block");
 	unwind_table__store(file, dir, &table);
 	ok(!unwind_table__get(file, dir, NULL, &again, NULL) && again.n_words == table.n_words &&
 		   !memcmp(again.words, table.words, table.n_words * sizeof(*table.words)) &&
 		   unwind_table__find(&again, at)->kind != UNWIND_LATER,
 	   "the cache has its rules");
-	code_reader__free(reader);
+	insn_reader__free(reader);
 	elf_file__free(file);
 	file = NULL;
 	write_assembly(FUNCTIONS - 1);
@@ -161,7 +161,7 @@ static void test_cache(const char *sources)
 	unwind_table__done(&other);
 	elf_file__free(file);
 	file = NULL;
-	write_assembly((int)(5 * CODE_BLOCK_BYTES / 560));
+	write_assembly((int)(5 * INSN_BLOCK_BYTES / 560));
 	ok(open_built(sources, &file) && !unwind_table__get(file, dir, NULL, &other, NULL) &&
 		   unwind_table__find(&other, at)->kind == UNWIND_LATER,
 	   "but not with other code there");
@@ -175,7 +175,7 @@ static void test_cache(const char *sources)
 static void test_undescribed(void)
 {
 	struct unwind_table table = {}, all = {};
-	struct code_reader *reader = NULL;
+	struct insn_reader *reader = NULL;
 	struct elf_file *file = NULL;
 
 	write_assembly(-1);
@@ -188,12 +188,12 @@ static void test_undescribed(void)
 		"2.5 MB without a description"))
 		return;
 	ok(compare(&all, &table, 0).put_off > 2 << 20, "are put off");
-	ok(!code_reader__new(file, &reader) &&
+	ok(!insn_reader__new(file, &reader) &&
 		   add_block(&table, reader, table.vaddr_start + (1 << 20)) &&
-		   compare(&all, &table, CODE_BLOCK_START(table.vaddr_start + (1 << 20))).same >
-			   CODE_BLOCK_BYTES * 9 / 10,
+		   compare(&all, &table, INSN_BLOCK_START(table.vaddr_start + (1 << 20))).same >
+			   INSN_BLOCK_BYTES * 9 / 10,
 	   "and a block has its rules");
-	code_reader__free(reader);
+	insn_reader__free(reader);
 	unwind_table__done(&table);
 	unwind_table__done(&all);
 	elf_file__free(file);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef BRAID_CODE_FLOW_H
-#define BRAID_CODE_FLOW_H
+#ifndef BRAID_INSN_FLOW_H
+#define BRAID_INSN_FLOW_H
 
-#include "core/insn/code_back.h"
-#include "core/insn/code_ranges.h"
-#include "core/insn/code_state.h"
-#include "core/insn/code_steps.h"
+#include "core/insn/insn_back.h"
+#include "core/insn/insn_ranges.h"
+#include "core/insn/insn_state.h"
+#include "core/insn/insn_steps.h"
 
 /* The state before each instruction that control flow reaches from the start of a function. */
 
-enum { CODE_UNSEEN, CODE_SEEN, CODE_CONTRADICTED }; /* values of @seen in struct code_state */
+enum { INSN_UNSEEN, INSN_SEEN, INSN_CONTRADICTED }; /* values of @seen in struct insn_state */
 
-struct code_flow {
+struct insn_flow {
 	const struct elf_file *file;
-	struct code_ranges ranges; /* ranges of the steps */
-	struct code_steps steps;
-	struct code_state *states; /* state before each step */
-	struct code_back *back;	   /* frames by step in guarded flow; else NULL */
+	struct insn_ranges ranges; /* ranges of the steps */
+	struct insn_steps steps;
+	struct insn_state *states; /* state before each step */
+	struct insn_back *back;	   /* frames by step in guarded flow; else NULL */
 	bool guarded; /* the start is not named: only flow that leads to a return is accepted */
 	bool certain; /* no call is crossed unless it is proven to return */
 	bool endless; /* functions that never return are followed beyond their calls */
@@ -34,21 +34,21 @@ struct code_flow {
 
 /* Prepares the flow. The caller must have set @file, @ranges, @steps and @guarded, and owns the
  * ranges and the steps. Returns 0, -ENOMEM, -EFBIG or -EINTR. */
-int code_flow__init(struct code_flow *flow);
-void code_flow__done(struct code_flow *flow); /* idempotent; leaves the steps */
+int insn_flow__init(struct insn_flow *flow);
+void insn_flow__done(struct insn_flow *flow); /* idempotent; leaves the steps */
 
 /* Follows all control flow from the step @at, whose state is @state. Returns true if the states of
  * the reached steps are accepted; otherwise no state has changed. @named: a function is proven to
  * start there, so that it need not return. Changes calls that are proven not to return to
- * CODE_STOP. */
-bool code_flow__try(struct code_flow *flow, size_t at, const struct code_state *state, bool named);
+ * INSN_STOP. */
+bool insn_flow__try(struct insn_flow *flow, size_t at, const struct insn_state *state, bool named);
 
 /* Returns true if the state before the step is accepted and its rule is proven. */
-bool code_flow__is_proven(const struct code_flow *flow, size_t at);
+bool insn_flow__is_proven(const struct insn_flow *flow, size_t at);
 
-bool code_flow__is_accepted(const struct code_flow *flow, const struct code_state *state);
+bool insn_flow__is_accepted(const struct insn_flow *flow, const struct insn_state *state);
 
 /* Marks as proven the group of a jump's @state, after code at one of its targets was proven. */
-void code_flow__prove(struct code_flow *flow, const struct code_state *state);
+void insn_flow__prove(struct insn_flow *flow, const struct insn_state *state);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Compilers implement a switch by a table of addresses, or of distances from the table itself: lea
  * table(%rip),%a; movslq (%a,%b,4),%c; add %a,%c; jmp *%c */
-#include "core/insn/code_tables.h"
+#include "core/insn/insn_tables.h"
 
 #include "core/base/util.h"
 
@@ -12,26 +12,26 @@
 
 /* Returns the step of a case, or NULL. The case must be in the same function, as far as entries
  * show. */
-static const struct code_step *case_at(const struct code_steps *steps, const struct code_step *from,
+static const struct insn_step *case_at(const struct insn_steps *steps, const struct insn_step *from,
 				       uint64_t vaddr)
 {
-	const struct code_step *step = code_steps__at(steps, vaddr);
+	const struct insn_step *step = insn_steps__at(steps, vaddr);
 
-	if (!step || step->entry || step->op == CODE_PADDING)
+	if (!step || step->entry || step->op == INSN_PADDING)
 		return NULL;
-	for (const struct code_step *at = min_of(step, from); at < max_of(step, from); at++)
+	for (const struct insn_step *at = min_of(step, from); at < max_of(step, from); at++)
 		if (at[1].entry)
 			return NULL;
 	return step;
 }
 
-static size_t read_table(const struct elf_file *file, const struct code_steps *steps,
-			 const struct code_step *from, uint64_t table, size_t bytes,
-			 const struct code_step **ret)
+static size_t read_table(const struct elf_file *file, const struct insn_steps *steps,
+			 const struct insn_step *from, uint64_t table, size_t bytes,
+			 const struct insn_step **ret)
 {
 	size_t n = 0;
 
-	while (n < CODE_CASES_MAX) {
+	while (n < INSN_CASES_MAX) {
 		int64_t value = 0;
 		int32_t distance;
 
@@ -48,10 +48,10 @@ static size_t read_table(const struct elf_file *file, const struct code_steps *s
 	return n;
 }
 
-size_t code_tables__read(const struct elf_file *file, const struct code_steps *steps, size_t at,
-			 const struct code_step *ret[CODE_CASES_MAX])
+size_t insn_tables__read(const struct elf_file *file, const struct insn_steps *steps, size_t at,
+			 const struct insn_step *ret[INSN_CASES_MAX])
 {
-	const struct code_step *from = &steps->list[at], *step = from;
+	const struct insn_step *from = &steps->list[at], *step = from;
 	size_t n = 0;
 
 	if (from->target)
@@ -59,7 +59,7 @@ size_t code_tables__read(const struct elf_file *file, const struct code_steps *s
 	for (size_t i = 0; i < STEPS_BACK && step > steps->list && !step->entry && n < CASES_MIN;
 	     i++) {
 		step--;
-		if (step->op == CODE_TABLE && !code_steps__at(steps, step->target))
+		if (step->op == INSN_TABLE && !insn_steps__at(steps, step->target))
 			n = read_table(file, steps, from, step->target, sizeof(int32_t), ret);
 	}
 	return n < CASES_MIN ? 0 : n;

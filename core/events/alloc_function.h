@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef BRAID_ALLOC_CODE_H
-#define BRAID_ALLOC_CODE_H
+#ifndef BRAID_ALLOC_FUNCTION_H
+#define BRAID_ALLOC_FUNCTION_H
 
 #include "bpf/alloc.h"
 #include "core/events/alloc_sites.h"
@@ -11,7 +11,7 @@
 
 /* Fills @ret for the @n sites of @file. If the code cannot be followed to its end, it is assumed to
  * jump. Returns 0 or -ENOMEM. */
-int alloc_code__find(const struct elf_file *file, const struct alloc_site *sites, size_t n,
-		     struct alloc_code *ret);
+int alloc_function__find(const struct elf_file *file, const struct alloc_site *sites, size_t n,
+			 struct alloc_function *ret);
 
 #endif

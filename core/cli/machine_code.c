@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/cli/code_text.h"
+#include "core/cli/machine_code.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ struct image {
 };
 
 struct reading {
-	struct code_texts *texts;
+	struct machine_code_texts *texts;
 	const struct profile *profile;
 	struct image *images;
 	struct place *places;
@@ -301,7 +301,7 @@ static int disassemble(struct reading *reading, struct image *image, struct outp
 static int add_code(struct reading *reading, const struct place *place, const char *why,
 		    uint64_t start, uint64_t end)
 {
-	struct code_texts *texts = reading->texts;
+	struct machine_code_texts *texts = reading->texts;
 	const struct profile *profile = reading->profile;
 	const struct profile_image *image = &profile->images[place->image - 1];
 
@@ -345,7 +345,8 @@ static ssize_t read_code(struct reading *reading, const struct place *places, si
 	return taken;
 }
 
-int code_texts__read(struct code_texts *texts, const struct profile *profile, const char *function)
+int machine_code_texts__read(struct machine_code_texts *texts, const struct profile *profile,
+			     const char *function)
 {
 	struct reading reading = { .texts = texts,
 				   .profile = profile,
@@ -386,7 +387,7 @@ int code_texts__read(struct code_texts *texts, const struct profile *profile, co
 	return ret;
 }
 
-void code_texts__done(struct code_texts *texts)
+void machine_code_texts__done(struct machine_code_texts *texts)
 {
 	for (size_t i = 0; i < texts->n; i++) {
 		for (size_t k = 0; k < texts->rows[i].n; k++) {
@@ -396,5 +397,5 @@ void code_texts__done(struct code_texts *texts)
 		free(texts->rows[i].rows);
 	}
 	free(texts->rows);
-	*texts = (struct code_texts) {};
+	*texts = (struct machine_code_texts) {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/insn/code_starts.h"
+#include "core/insn/insn_starts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,14 +25,14 @@
 
 struct marks {
 	const struct elf_file *file;
-	const struct code_ranges *ranges;
-	struct code_starts found; /* not sorted; an address may occur several times */
+	const struct insn_ranges *ranges;
+	struct insn_starts found; /* not sorted; an address may occur several times */
 	uint8_t *pages;		  /* by page from @lowest on: a range has a byte in it */
 	uint64_t lowest, n_pages; /* @lowest: lowest address of code, less 1 */
 };
 
 /* Returns the index of the range that contains @vaddr, or ranges->n. */
-static size_t range_at(const struct code_ranges *ranges, uint64_t vaddr)
+static size_t range_at(const struct insn_ranges *ranges, uint64_t vaddr)
 {
 	size_t n = sorted__count_up_to(ranges->list, ranges->n, sizeof(*ranges->list), vaddr);
 
@@ -49,7 +49,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Merges the entries of each address into one, with the first of its sites. */
-static int merge(struct code_starts *starts)
+static int merge(struct insn_starts *starts)
 {
 	size_t n = 0;
 	int rc = sort__array(starts->list, starts->n, sizeof(*starts->list), by_address);
@@ -73,7 +73,7 @@ static int merge(struct code_starts *starts)
 static int mark(struct marks *marks, uint64_t vaddr, uint8_t how, uint64_t site)
 {
 	uint64_t page = (vaddr - marks->lowest) >> PAGE_BITS;
-	struct code_starts *found = &marks->found;
+	struct insn_starts *found = &marks->found;
 	int rc = 0;
 
 	if (page >= marks->n_pages || !marks->pages[page] ||
@@ -87,7 +87,7 @@ static int mark(struct marks *marks, uint64_t vaddr, uint8_t how, uint64_t site)
 		rc = -ENOMEM;
 	if (rc)
 		return rc;
-	if (how != CODE_START_CALLED || range_at(marks->ranges, site) != marks->ranges->n)
+	if (how != INSN_START_CALLED || range_at(marks->ranges, site) != marks->ranges->n)
 		site = 0;
 	found->list[found->n++] = (struct code_start) { .vaddr = vaddr, .how = how, .site = site };
 	return 0;
@@ -96,7 +96,7 @@ static int mark(struct marks *marks, uint64_t vaddr, uint8_t how, uint64_t site)
 static int mark_symbol(void *ctx, uint64_t start, uint64_t end)
 {
 	(void)end;
-	return mark(ctx, start, CODE_START_NAMED, 0);
+	return mark(ctx, start, INSN_START_NAMED, 0);
 }
 
 /* Returns the size of a call or jump that the two bytes may begin, or 0. */
@@ -120,7 +120,7 @@ static int search_piece(struct marks *marks, const uint8_t *code, size_t size, u
 			continue;
 		memcpy(&distance, code + i + bytes - sizeof(distance), sizeof(distance));
 		rc = mark(marks, vaddr + i + bytes + distance,
-			  code[i] == 0xe8 ? CODE_START_CALLED : CODE_START_JUMPED, vaddr + i);
+			  code[i] == 0xe8 ? INSN_START_CALLED : INSN_START_JUMPED, vaddr + i);
 	}
 	return rc;
 }
@@ -166,7 +166,7 @@ static uint64_t lowest_code(const struct elf_file *file)
 /* Builds the table of pages. Returns 0 or -ENOMEM. */
 static int prepare(const struct elf_file *file, struct marks *marks)
 {
-	const struct code_ranges *ranges = marks->ranges;
+	const struct insn_ranges *ranges = marks->ranges;
 
 	marks->lowest = lowest_code(file) - 1;
 	marks->n_pages =
@@ -178,7 +178,7 @@ static int prepare(const struct elf_file *file, struct marks *marks)
 	if (!marks->pages)
 		return -ENOMEM;
 	for (size_t i = 0; i < ranges->n; i++) {
-		const struct code_range *range = &ranges->list[i];
+		const struct insn_range *range = &ranges->list[i];
 		uint64_t page = (range->start - marks->lowest) >> PAGE_BITS;
 
 		for (; page <= (range->end - marks->lowest) >> PAGE_BITS && page < marks->n_pages;
@@ -188,44 +188,44 @@ static int prepare(const struct elf_file *file, struct marks *marks)
 	return 0;
 }
 
-int code_starts__find(const struct elf_file *file, const struct code_ranges *ranges,
-		      struct code_starts *ret)
+int insn_starts__find(const struct elf_file *file, const struct insn_ranges *ranges,
+		      struct insn_starts *ret)
 {
 	struct marks marks = { .file = file, .ranges = ranges };
 	int rc = prepare(file, &marks);
 
-	*ret = (struct code_starts) {};
+	*ret = (struct insn_starts) {};
 	if (!rc && ranges->n && marks.lowest != UINT64_MAX - 1)
-		rc = code_ranges__each_symbol(file, mark_symbol, &marks) ?: search(file, &marks);
+		rc = insn_ranges__each_symbol(file, mark_symbol, &marks) ?: search(file, &marks);
 	if (!rc)
 		rc = merge(&marks.found);
 	free(marks.pages);
 	if (rc)
-		code_starts__done(&marks.found);
+		insn_starts__done(&marks.found);
 	*ret = marks.found;
 	return rc;
 }
 
-bool code_starts__is_called(const struct elf_file *file, const struct code_ranges *ranges,
+bool insn_starts__is_called(const struct elf_file *file, const struct insn_ranges *ranges,
 			    const struct code_start *start)
 {
-	const struct code_range *function = code_ranges__described(ranges, start->site);
-	struct code_steps steps = {};
-	const struct code_step *step;
+	const struct insn_range *function = insn_ranges__described(ranges, start->site);
+	struct insn_steps steps = {};
+	const struct insn_step *step;
 	bool ret = false;
 
 	if (!start->site || !function || start->site - function->start > FUNCTION_BYTES_MAX)
 		return false;
-	if (!code_steps__read(&steps, file, function->start, start->site + CALL_BYTES)) {
-		step = code_steps__at(&steps, start->site);
-		ret = step && step->op == CODE_CALL && step->target == start->vaddr;
+	if (!insn_steps__read(&steps, file, function->start, start->site + CALL_BYTES)) {
+		step = insn_steps__at(&steps, start->site);
+		ret = step && step->op == INSN_CALL && step->target == start->vaddr;
 	}
-	code_steps__done(&steps);
+	insn_steps__done(&steps);
 	return ret;
 }
 
-void code_starts__done(struct code_starts *starts)
+void insn_starts__done(struct insn_starts *starts)
 {
 	free(starts->list);
-	*starts = (struct code_starts) {};
+	*starts = (struct insn_starts) {};
 }

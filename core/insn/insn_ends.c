@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/insn/code_ends.h"
+#include "core/insn/insn_ends.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define LOOKS_MAX (16 << 20)
 
 struct ends {
-	struct code_steps *steps;
+	struct insn_steps *steps;
 	uint32_t *looked; /* last function whose search visited the step, by step */
 	uint32_t *todo;
 	bool *never; /* true: the function that starts there does not return; by step */
@@ -38,7 +38,7 @@ static void look(struct ends *ends, size_t at)
  * and is searched later. */
 static bool jump_returns(struct ends *ends, uint64_t target)
 {
-	const struct code_step *step = code_steps__at(ends->steps, target);
+	const struct insn_step *step = insn_steps__at(ends->steps, target);
 
 	if (!step)
 		return true;
@@ -50,19 +50,19 @@ static bool jump_returns(struct ends *ends, uint64_t target)
 
 static bool step_returns(struct ends *ends, size_t at)
 {
-	const struct code_step *step = &ends->steps->list[at], *next = step + 1;
+	const struct insn_step *step = &ends->steps->list[at], *next = step + 1;
 
 	switch (step->op) {
-	case CODE_RETURN:
-	case CODE_TAIL:
-	case CODE_SWITCH:
-	case CODE_SIGNAL:
+	case INSN_RETURN:
+	case INSN_TAIL:
+	case INSN_SWITCH:
+	case INSN_SIGNAL:
 		return true;
-	case CODE_STOP:
+	case INSN_STOP:
 		return false;
-	case CODE_JUMP:
+	case INSN_JUMP:
 		return jump_returns(ends, step->target);
-	case CODE_BRANCH:
+	case INSN_BRANCH:
 		if (jump_returns(ends, step->target))
 			return true;
 	}
@@ -90,11 +90,11 @@ static bool returns(struct ends *ends, size_t entry)
 static void mark_calls(struct ends *ends)
 {
 	for (size_t at = 0; at < ends->steps->n; at++) {
-		struct code_step *step = &ends->steps->list[at], *target;
+		struct insn_step *step = &ends->steps->list[at], *target;
 
-		target = step->op == CODE_CALL ? code_steps__at(ends->steps, step->target) : NULL;
+		target = step->op == INSN_CALL ? insn_steps__at(ends->steps, step->target) : NULL;
 		if (target && ends->never[target - ends->steps->list])
-			step->op = CODE_STOP;
+			step->op = INSN_STOP;
 	}
 }
 
@@ -115,7 +115,7 @@ static void find_all(struct ends *ends)
 	}
 }
 
-int code_ends__mark(struct code_steps *steps)
+int insn_ends__mark(struct insn_steps *steps)
 {
 	struct ends ends = { .steps = steps };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/insn/code_steps.h"
+#include "core/insn/insn_steps.h"
 
 #include <capstone/capstone.h>
 #include <errno.h>
@@ -56,30 +56,30 @@ static uint8_t whole_register(const cs_x86_op *op)
 }
 
 /* Decodes an instruction that writes the stack pointer. */
-static void take_pointer(const cs_insn *insn, const cs_x86_op *from, struct code_step *step)
+static void take_pointer(const cs_insn *insn, const cs_x86_op *from, struct insn_step *step)
 {
-	step->op = CODE_LOSE;
+	step->op = INSN_LOSE;
 	if (insn->id == X86_INS_MOV && is_reg(from, X86_REG_RBP)) {
-		step->op = CODE_LOAD;
+		step->op = INSN_LOAD;
 	} else if (insn->id == X86_INS_MOV && whole_register(from) < UNWIND_REGS) {
-		step->op = CODE_LOAD_FROM;
+		step->op = INSN_LOAD_FROM;
 		step->reg = whole_register(from);
 	} else if ((insn->id == X86_INS_ADD || insn->id == X86_INS_SUB) &&
 		   from->type == X86_OP_IMM && from->imm == (int32_t)from->imm) {
-		step->op = CODE_MOVE;
+		step->op = INSN_MOVE;
 		step->value = (int32_t)(insn->id == X86_INS_ADD ? from->imm : -from->imm);
 	} else if (insn->id == X86_INS_AND && from->type == X86_OP_IMM) {
-		step->op = CODE_ALIGN;
+		step->op = INSN_ALIGN;
 	} else if (insn->id == X86_INS_LEA && from->type == X86_OP_MEM &&
 		   from->mem.index == X86_REG_INVALID &&
 		   from->mem.disp == (int32_t)from->mem.disp) {
 		step->value = from->mem.disp;
 		if (from->mem.base == X86_REG_RSP)
-			step->op = CODE_MOVE;
+			step->op = INSN_MOVE;
 		else if (from->mem.base == X86_REG_RBP)
-			step->op = CODE_LOAD;
+			step->op = INSN_LOAD;
 		else if (number_of(from->mem.base) < UNWIND_REGS) {
-			step->op = CODE_LOAD_FROM;
+			step->op = INSN_LOAD_FROM;
 			step->reg = number_of(from->mem.base);
 		}
 	}
@@ -93,7 +93,7 @@ static bool is_on_stack(const cs_x86_op *op)
 }
 
 /* Decodes lea value(%rsp),%reg. */
-static void take_address(const cs_insn *insn, struct code_step *step)
+static void take_address(const cs_insn *insn, struct insn_step *step)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
 	uint8_t to = whole_register(&op[0]);
@@ -101,13 +101,13 @@ static void take_address(const cs_insn *insn, struct code_step *step)
 	if (to == UNWIND_REGS || to == UNWIND_REG_RBP || to == UNWIND_REG_RSP ||
 	    !is_on_stack(&op[1]))
 		return;
-	step->op = CODE_COPY;
+	step->op = INSN_COPY;
 	step->reg = to;
 	step->value = op[1].mem.disp;
 }
 
 /* Decodes mov between registers and words of the stack. */
-static void take_move(const cs_insn *insn, struct code_step *step)
+static void take_move(const cs_insn *insn, struct insn_step *step)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
 	uint8_t to, from;
@@ -117,50 +117,50 @@ static void take_move(const cs_insn *insn, struct code_step *step)
 	to = whole_register(&op[0]);
 	from = whole_register(&op[1]);
 	if (is_on_stack(&op[0]) && from < UNWIND_REGS) {
-		step->op = CODE_STORE;
+		step->op = INSN_STORE;
 		step->reg = from;
 		step->value = op[0].mem.disp;
 	} else if (is_on_stack(&op[1]) &&
 		   (to == UNWIND_REG_RBP || to == UNWIND_REG_RBX || to == UNWIND_REG_RSP)) {
-		step->op = CODE_FETCH;
+		step->op = INSN_FETCH;
 		step->reg = to;
 		step->value = op[1].mem.disp;
 	} else if (from == UNWIND_REG_RSP && to < UNWIND_REGS && to != UNWIND_REG_RBP &&
 		   to != UNWIND_REG_RSP) {
-		step->op = CODE_COPY;
+		step->op = INSN_COPY;
 		step->reg = to;
 	}
 }
 
-static void take_operands(const cs_insn *insn, struct code_step *step)
+static void take_operands(const cs_insn *insn, struct insn_step *step)
 {
 	const cs_x86 *x86 = &insn->detail->x86;
 	const cs_x86_op *op = x86->operands;
 
-	if (step->op == CODE_OTHER)
+	if (step->op == INSN_OTHER)
 		take_move(insn, step);
-	for (int i = 0; i < x86->op_count && step->op == CODE_OTHER; i++) {
+	for (int i = 0; i < x86->op_count && step->op == INSN_OTHER; i++) {
 		if (op[i].type != X86_OP_REG || !(op[i].access & CS_AC_WRITE))
 			continue;
 		if (op[i].reg == X86_REG_RSP && !i && x86->op_count == 2)
 			take_pointer(insn, &op[1], step);
 		else if (is_stack_pointer(op[i].reg))
-			step->op = CODE_LOSE;
+			step->op = INSN_LOSE;
 		else if (is_rbx(op[i].reg))
-			step->op = CODE_LOSE_RBX;
+			step->op = INSN_LOSE_RBX;
 		else if (is_rbp(op[i].reg))
 			step->op = insn->id == X86_INS_MOV && is_reg(&op[1], X86_REG_RSP) &&
 						   op[i].reg == X86_REG_RBP
-					   ? CODE_SAVE
+					   ? INSN_SAVE
 				   : insn->id == X86_INS_XOR && op[0].reg == op[1].reg &&
 						   op[1].type == X86_OP_REG
-					   ? CODE_ZERO_RBP
-					   : CODE_LOSE_RBP;
+					   ? INSN_ZERO_RBP
+					   : INSN_LOSE_RBP;
 	}
 }
 
-static void take_branch(const cs_insn *insn, enum code_op direct, enum code_op other,
-			struct code_step *step)
+static void take_branch(const cs_insn *insn, enum insn_op direct, enum insn_op other,
+			struct insn_step *step)
 {
 	const cs_x86_op *op = &insn->detail->x86.operands[0];
 
@@ -172,32 +172,32 @@ static void take_branch(const cs_insn *insn, enum code_op direct, enum code_op o
 }
 
 /* Decodes lea table(%rip),%reg. */
-static void take_table(const cs_insn *insn, struct code_step *step)
+static void take_table(const cs_insn *insn, struct insn_step *step)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
 
 	take_address(insn, step);
 	take_operands(insn, step);
-	if (step->op != CODE_OTHER || op[1].type != X86_OP_MEM || op[1].mem.base != X86_REG_RIP)
+	if (step->op != INSN_OTHER || op[1].type != X86_OP_MEM || op[1].mem.base != X86_REG_RIP)
 		return;
-	step->op = CODE_TABLE;
+	step->op = INSN_TABLE;
 	step->target = insn->address + insn->size + op[1].mem.disp;
 }
 
 /* Decodes jmp *table(,%reg,8) and jmp *word(%rip). */
-static void take_switch(const cs_insn *insn, struct code_step *step)
+static void take_switch(const cs_insn *insn, struct insn_step *step)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
 
-	take_branch(insn, CODE_JUMP, CODE_SWITCH, step);
+	take_branch(insn, INSN_JUMP, INSN_SWITCH, step);
 	if (op->type == X86_OP_MEM && op->mem.scale == 8 && op->mem.base == X86_REG_INVALID &&
 	    op->mem.disp > 0)
 		step->target = op->mem.disp;
 	if (op->type == X86_OP_MEM && op->mem.base == X86_REG_RIP)
-		step->op = CODE_TAIL;
+		step->op = INSN_TAIL;
 }
 
-static void take_stack(const cs_insn *insn, enum code_op op, struct code_step *step)
+static void take_stack(const cs_insn *insn, enum insn_op op, struct insn_step *step)
 {
 	const cs_x86 *x86 = &insn->detail->x86;
 
@@ -206,22 +206,22 @@ static void take_stack(const cs_insn *insn, enum code_op op, struct code_step *s
 	step->reg = x86->op_count && x86->operands[0].type == X86_OP_REG
 			    ? number_of(x86->operands[0].reg)
 			    : UNWIND_REGS;
-	if (op == CODE_POP && step->reg == UNWIND_REG_RSP) {
-		step->op = CODE_FETCH;
+	if (op == INSN_POP && step->reg == UNWIND_REG_RSP) {
+		step->op = INSN_FETCH;
 		step->value = 0;
 	}
 }
 
 /* Decodes cmp $value,%reg and and $value,%reg. */
-static void take_bound(const cs_insn *insn, struct code_step *step)
+static void take_bound(const cs_insn *insn, struct insn_step *step)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
 
 	take_operands(insn, step);
-	if (step->op != CODE_OTHER || insn->detail->x86.op_count != 2 || op[1].type != X86_OP_IMM ||
+	if (step->op != INSN_OTHER || insn->detail->x86.op_count != 2 || op[1].type != X86_OP_IMM ||
 	    op[1].imm != (int32_t)op[1].imm)
 		return;
-	step->op = CODE_BOUND;
+	step->op = INSN_BOUND;
 	step->value = op[1].imm;
 }
 
@@ -268,7 +268,7 @@ static uint16_t written_by(const cs_insn *insn)
 	return ret; /* without the bit UNWIND_REGS, for other registers */
 }
 
-static void take(csh handle, const cs_insn *insn, struct code_step *step)
+static void take(csh handle, const cs_insn *insn, struct insn_step *step)
 {
 	step->writes = written_by(insn);
 	switch (insn->id) {
@@ -276,36 +276,36 @@ static void take(csh handle, const cs_insn *insn, struct code_step *step)
 	case X86_INS_HLT:
 	case X86_INS_INT3:
 	case X86_INS_UD2:
-		step->op = CODE_STOP;
+		step->op = INSN_STOP;
 		return;
 	case X86_INS_NOP:
-		step->op = CODE_PADDING;
+		step->op = INSN_PADDING;
 		return;
 	case X86_INS_PUSH:
 	case X86_INS_PUSHFQ:
-		take_stack(insn, CODE_PUSH, step);
+		take_stack(insn, INSN_PUSH, step);
 		return;
 	case X86_INS_POP:
 	case X86_INS_POPFQ:
-		take_stack(insn, CODE_POP, step);
+		take_stack(insn, INSN_POP, step);
 		return;
 	case X86_INS_LEAVE:
-		step->op = CODE_LEAVE;
+		step->op = INSN_LEAVE;
 		return;
 	case X86_INS_CPUID:
-		step->op = CODE_LOSE_RBX;
+		step->op = INSN_LOSE_RBX;
 		return;
 	case X86_INS_ENTER:
-		step->op = CODE_LOSE;
+		step->op = INSN_LOSE;
 		return;
 	case X86_INS_RET:
 	case X86_INS_RETF:
 	case X86_INS_RETFQ:
-		step->op = CODE_RETURN;
+		step->op = INSN_RETURN;
 		return;
 	case X86_INS_CALL:
 	case X86_INS_LCALL:
-		take_branch(insn, CODE_CALL, CODE_CALL, step);
+		take_branch(insn, INSN_CALL, INSN_CALL, step);
 		return;
 	case X86_INS_JMP:
 	case X86_INS_LJMP:
@@ -320,7 +320,7 @@ static void take(csh handle, const cs_insn *insn, struct code_step *step)
 		return;
 	default:
 		if (cs_insn_group(handle, insn, CS_GRP_JUMP))
-			take_branch(insn, CODE_BRANCH, CODE_OTHER, step);
+			take_branch(insn, INSN_BRANCH, INSN_OTHER, step);
 		else
 			take_operands(insn, step);
 	}
@@ -406,13 +406,13 @@ static size_t count_zeroes(const uint8_t *code, size_t size)
 	return n;
 }
 
-static int read_all(csh handle, cs_insn *insn, struct code_steps *steps, const uint8_t *code,
+static int read_all(csh handle, cs_insn *insn, struct insn_steps *steps, const uint8_t *code,
 		    size_t size, uint64_t vaddr)
 {
 	bool signal = false;
 
 	for (uint64_t i = 0; size; i++) {
-		struct code_step *step;
+		struct insn_step *step;
 		int rc = quota__look_at(i);
 		size_t zeroes = count_zeroes(code, min_of(size, ZEROES));
 
@@ -425,27 +425,27 @@ static int read_all(csh handle, cs_insn *insn, struct code_steps *steps, const u
 			vaddr += zeroes;
 			continue;
 		}
-		if (steps->n == CODE_STEPS_MAX)
+		if (steps->n == INSN_STEPS_MAX)
 			return -E2BIG;
 		if (array__reserve(&steps->list, &steps->cap, steps->n + 1, sizeof(*steps->list)))
 			return -ENOMEM;
 		step = &steps->list[steps->n++];
-		*step = (struct code_step) { .vaddr = vaddr, .reg = UNWIND_REGS };
+		*step = (struct insn_step) { .vaddr = vaddr, .reg = UNWIND_REGS };
 		if (is_sigreturn(code, size) || signal) {
 			signal = !signal;
-			step->op = CODE_SIGNAL;
+			step->op = INSN_SIGNAL;
 		}
 		if (!cs_disasm_iter(handle, &code, &size, &vaddr, insn)) {
 			size_t bytes = vector_bytes(code, size) ?: prefetch_bytes(code, size);
 
-			step->op = bytes ? CODE_OTHER : CODE_STOP;
+			step->op = bytes ? INSN_OTHER : INSN_STOP;
 			step->unknown = !bytes;
 			step->writes = (uint16_t) ~(1U << UNWIND_REG_RBX | 1U << UNWIND_REG_RBP |
 						    1U << UNWIND_REG_RSP);
 			code += max_of(bytes, (size_t)1);
 			size -= max_of(bytes, (size_t)1);
 			vaddr += max_of(bytes, (size_t)1);
-		} else if (step->op == CODE_OTHER) {
+		} else if (step->op == INSN_OTHER) {
 			take(handle, insn, step);
 		}
 		step->size = vaddr - step->vaddr;
@@ -465,7 +465,7 @@ static int read_code(const struct elf_file *file, uint64_t start, uint8_t *to, s
 	return ret;
 }
 
-int code_steps__read(struct code_steps *steps, const struct elf_file *file, uint64_t start,
+int insn_steps__read(struct insn_steps *steps, const struct elf_file *file, uint64_t start,
 		     uint64_t end)
 {
 	size_t size = end - start;
@@ -492,13 +492,13 @@ int code_steps__read(struct code_steps *steps, const struct elf_file *file, uint
 	return ret;
 }
 
-void code_steps__done(struct code_steps *steps)
+void insn_steps__done(struct insn_steps *steps)
 {
 	free(steps->list);
 	memset(steps, 0, sizeof(*steps));
 }
 
-struct code_step *code_steps__at(const struct code_steps *steps, uint64_t vaddr)
+struct insn_step *insn_steps__at(const struct insn_steps *steps, uint64_t vaddr)
 {
 	size_t lo = 0, hi = steps->n;
 
@@ -513,8 +513,8 @@ struct code_step *code_steps__at(const struct code_steps *steps, uint64_t vaddr)
 	return lo < steps->n && steps->list[lo].vaddr == vaddr ? &steps->list[lo] : NULL;
 }
 
-bool code_step__goes_on(const struct code_step *step)
+bool insn_step__goes_on(const struct insn_step *step)
 {
-	return step->op != CODE_JUMP && step->op != CODE_TAIL && step->op != CODE_SWITCH &&
-	       step->op != CODE_RETURN && step->op != CODE_STOP && step->op != CODE_SIGNAL;
+	return step->op != INSN_JUMP && step->op != INSN_TAIL && step->op != INSN_SWITCH &&
+	       step->op != INSN_RETURN && step->op != INSN_STOP && step->op != INSN_SIGNAL;
 }
