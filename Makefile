@@ -280,7 +280,7 @@ SAN_NOT   = python_build ruby_build pprof python_lines ruby_walk jvm_vm memory t
 SAN_UNIT  = $(filter-out $(foreach test,$(SAN_NOT),%/t_$(test)),$(filter $(OUTPUT)/tests/unit/%,$(TEST_BIN)))
 SAN_BIN   = $(SAN_UNIT:$(OUTPUT)/%=$(FUZZ)/%)
 # Those that take most of the time with sanitizers have check-long.
-SAN_SLOW  = sent_stacks cached_unwind output shadow recording_survival load_damage recording jvm_attach code_index \
+SAN_SLOW  = sent_stacks cached_unwind output shadow recording_survival load_damage recording jvm_attach jit_index \
 	    python_qualname
 SAN_QUICK = $(filter-out $(foreach test,$(SAN_SLOW),%/t_$(test)),$(SAN_BIN))
 

@@ -81,7 +81,7 @@ int capture__read_code(struct capture *capture, struct process *process, struct 
 	struct captured *captured;
 	int ret = capture__captured_of(capture, process, &captured, err);
 
-	if (!ret && compiled_code__read(captured->process, CODE_LOOK_ALL))
+	if (!ret && compiled_code__read(captured->process, JIT_LOOK_ALL))
 		ret = err__set(err, -ENOMEM, "out of memory");
 	return ret;
 }

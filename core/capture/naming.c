@@ -35,8 +35,8 @@
 
 #include "core/base/stop.h"
 #include "core/base/util.h"
-#include "core/capture/code_label.h"
 #include "core/capture/fetched_names.h"
+#include "core/capture/jit_label.h"
 #include "core/elf/demangle.h"
 #include "core/elf/kallsyms.h"
 #include "core/profile/profile.h"
@@ -245,14 +245,14 @@ static int name_by_map(struct naming *naming, const struct pending *pending, str
 {
 	const struct captured *seen_in = captured__find(naming->opts.set, pending->serial);
 	struct runtime_label label;
-	struct code_symbol symbol;
-	char buf[CODE_NAME_BYTES + CODE_PATH_BYTES];
+	struct jit_symbol symbol;
+	char buf[JIT_NAME_BYTES + JIT_PATH_BYTES];
 	int i;
 
 	if (!has_map_names(naming, pending) || !seen_in ||
 	    !compiled_code__image_symbol(seen_in->process, pending->seen_at, &symbol))
 		return -ENOENT;
-	i = code_label__of(seen_in->process, &symbol, buf, sizeof(buf), &label);
+	i = jit_label__of(seen_in->process, &symbol, buf, sizeof(buf), &label);
 	if (i < 0)
 		return -ENOENT;
 	return name_one(naming, pending->frame, KIND_RUNTIME + i, label.symbol.function, NULL, 0,

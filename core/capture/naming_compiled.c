@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/util.h"
-#include "core/capture/code_label.h"
+#include "core/capture/jit_label.h"
 #include "core/kernel/spaces.h"
 #include "core/profile/profile.h"
 #include "core/target/compiled_code.h"
@@ -16,8 +16,8 @@
 struct naming_compiled {
 	struct naming_compiled_opts opts;
 	struct compiled_stats stats;
-	struct code_maps_counts counts; /* counts of dropped processes */
-	struct code_maps_counts before; /* all counts at the last reset */
+	struct jit_maps_counts counts; /* counts of dropped processes */
+	struct jit_maps_counts before; /* all counts at the last reset */
 };
 
 static int no_memory(struct err *err)
@@ -59,13 +59,13 @@ static int name_by_map(struct naming_compiled *naming, struct captured *captured
 	struct process *process = captured->process;
 	struct sink_location location;
 	struct runtime_label label;
-	struct code_symbol symbol;
-	char buf[CODE_NAME_BYTES + CODE_PATH_BYTES];
+	struct jit_symbol symbol;
+	char buf[JIT_NAME_BYTES + JIT_PATH_BYTES];
 	int i, rc;
 
 	if (!place__symbol(process, number, &symbol))
 		return 0;
-	i = code_label__of(process, &symbol, buf, sizeof(buf), &label);
+	i = jit_label__of(process, &symbol, buf, sizeof(buf), &label);
 	if (i < 0)
 		return 0;
 	location = (struct sink_location) { KIND_RUNTIME + i, label.symbol.function,
@@ -217,7 +217,7 @@ static void report_refusal(struct naming_compiled *naming, struct process *proce
 }
 
 static int read_and_name(struct naming_compiled *naming, struct captured *captured,
-			 enum code_look how, struct err *err)
+			 enum jit_look how, struct err *err)
 {
 	if (!captured->has_own_code)
 		return 0; /* the process may never run generated code */
@@ -286,7 +286,7 @@ static int ask_last(struct naming_compiled *naming, struct err *err)
 		if (is_concerned(captured) && captured->asking.under_way &&
 		    ask(naming, captured, true,
 			now < end_ns ? (end_ns - now) / (NSEC_PER_SEC / 1000) : 0) > 0)
-			rc = read_and_name(naming, captured, CODE_LOOK_ALL, err);
+			rc = read_and_name(naming, captured, JIT_LOOK_ALL, err);
 	}
 	return rc;
 }
@@ -299,9 +299,9 @@ int naming_compiled__run(struct naming_compiled *naming, bool last, struct err *
 	for (captured = naming->opts.set->first; !rc && captured; captured = captured->hh.next) {
 		if (!is_concerned(captured))
 			continue;
-		rc = read_and_name(naming, captured, last ? CODE_LOOK_ALL : CODE_LOOK_FILES, err);
+		rc = read_and_name(naming, captured, last ? JIT_LOOK_ALL : JIT_LOOK_FILES, err);
 		if (!rc && !last && ask(naming, captured, false, 0) > 0)
-			rc = read_and_name(naming, captured, CODE_LOOK_FILES, err);
+			rc = read_and_name(naming, captured, JIT_LOOK_FILES, err);
 	}
 	return rc || !last ? rc : ask_last(naming, err);
 }
@@ -309,7 +309,7 @@ int naming_compiled__run(struct naming_compiled *naming, bool last, struct err *
 int naming_compiled__ended(struct naming_compiled *naming, struct captured *captured,
 			   struct err *err)
 {
-	return read_and_name(naming, captured, CODE_LOOK_ALL, err);
+	return read_and_name(naming, captured, JIT_LOOK_ALL, err);
 }
 
 void naming_compiled__count(struct naming_compiled *naming, const struct captured *captured)
@@ -317,9 +317,9 @@ void naming_compiled__count(struct naming_compiled *naming, const struct capture
 	compiled_code__count(captured->process, &naming->counts);
 }
 
-static struct code_maps_counts count_all(const struct naming_compiled *naming)
+static struct jit_maps_counts count_all(const struct naming_compiled *naming)
 {
-	struct code_maps_counts counts = naming->counts;
+	struct jit_maps_counts counts = naming->counts;
 	const struct captured *captured;
 
 	for (captured = naming->opts.set->first; captured; captured = captured->hh.next)
@@ -335,7 +335,7 @@ void naming_compiled__renew(struct naming_compiled *naming)
 
 void naming_compiled__stats(const struct naming_compiled *naming, struct compiled_stats *ret)
 {
-	struct code_maps_counts counts = count_all(naming);
+	struct jit_maps_counts counts = count_all(naming);
 
 	*ret = naming->stats;
 	ret->symbols = counts.symbols - min_of(naming->before.symbols, counts.symbols);

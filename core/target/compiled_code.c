@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/target/code_maps.h"
+#include "core/target/jit_maps.h"
 
 struct compiled_code {
-	struct code_maps *maps; /* NULL: no runtime uses them */
+	struct jit_maps *maps; /* NULL: no runtime uses them */
 };
 
 /* --- runtimes --- */
@@ -97,10 +97,10 @@ static uint32_t skew_of(const struct process *process)
 
 static int make_maps(struct process *process)
 {
-	int ret = code_maps__new(&process->info, process->code_sources, &process->code->maps);
+	int ret = jit_maps__new(&process->info, process->jit_sources, &process->code->maps);
 
 	for (size_t i = 0; !ret && i < process->n_ancestors; i++)
-		code_maps__inherit(process->code->maps, &process->ancestors[i]);
+		jit_maps__inherit(process->code->maps, &process->ancestors[i]);
 	return ret;
 }
 
@@ -117,22 +117,22 @@ static int begin(struct process *process)
 	return is_selected(process) ? make_maps(process) : 0;
 }
 
-static int look(struct process *process, enum code_look how)
+static int look(struct process *process, enum jit_look how)
 {
-	struct code_maps *maps = process->code->maps;
+	struct jit_maps *maps = process->code->maps;
 
 	if (!maps)
 		return 0;
-	for (size_t i = 0; how != CODE_LOOK_GROWTH && i < process->n_mapped; i++) {
+	for (size_t i = 0; how != JIT_LOOK_GROWTH && i < process->n_mapped; i++) {
 		const struct mapped *mapped = &process->mapped[i];
 
 		if (!mapped->image)
-			code_maps__offer(maps, mapped->path, mapped->start, mapped->end);
+			jit_maps__offer(maps, mapped->path, mapped->start, mapped->end);
 	}
-	return code_maps__look(maps, how, now_ns());
+	return jit_maps__look(maps, how, now_ns());
 }
 
-int compiled_code__read(struct process *process, enum code_look how)
+int compiled_code__read(struct process *process, enum jit_look how)
 {
 	int ret = begin(process);
 
@@ -145,12 +145,12 @@ int compiled_code__read(struct process *process, enum code_look how)
 /* Reads all that was written until @time_ns, unless already done. */
 static int catch_up(struct process *process, uint64_t time_ns)
 {
-	struct code_maps *maps = process->code->maps;
-	uint64_t looked_ns = maps ? code_maps__looked_ns(maps) : UINT64_MAX;
+	struct jit_maps *maps = process->code->maps;
+	uint64_t looked_ns = maps ? jit_maps__looked_ns(maps) : UINT64_MAX;
 
 	if (looked_ns >= time_ns)
 		return 0;
-	return look(process, looked_ns ? CODE_LOOK_GROWTH : CODE_LOOK_FILES);
+	return look(process, looked_ns ? JIT_LOOK_GROWTH : JIT_LOOK_FILES);
 }
 
 int compiled_code__version(struct process *process, uint64_t time_ns, uint32_t *ret_version)
@@ -161,7 +161,7 @@ int compiled_code__version(struct process *process, uint64_t time_ns, uint32_t *
 	if (!process->code || !process->code->maps)
 		return 0;
 	ret = catch_up(process, time_ns);
-	*ret_version = code_maps__version(process->code->maps);
+	*ret_version = jit_maps__version(process->code->maps);
 	return ret;
 }
 
@@ -177,36 +177,36 @@ static uint32_t hash_of(const char *name)
 }
 
 /* Stores the hash of the name while the file has it. A rewritten file loses the name. */
-static void take_name(struct code_maps *maps, uint64_t address, struct code_life *life)
+static void take_name(struct jit_maps *maps, uint64_t address, struct jit_life *life)
 {
-	struct code_symbol symbol;
+	struct jit_symbol symbol;
 
-	if (code_maps__symbol(maps, &life->in_map, address, 0, &symbol))
+	if (jit_maps__symbol(maps, &life->in_map, address, 0, &symbol))
 		life->name_hash = hash_of(symbol.name);
 }
 
-static bool is_same(const struct code_maps *maps, uint64_t address, const struct code_life *life,
-		    const struct code_place *now)
+static bool is_same(const struct jit_maps *maps, uint64_t address, const struct jit_life *life,
+		    const struct jit_place *now)
 {
-	const struct code_entry *a = &life->in_map.entry, *b = &now->entry;
-	struct code_symbol symbol;
+	const struct jit_entry *a = &life->in_map.entry, *b = &now->entry;
+	struct jit_symbol symbol;
 
 	if (a->start != b->start || a->size != b->size)
 		return false;
 	if (life->in_map.source == now->source && life->in_map.edition == now->edition &&
 	    a->text == b->text)
 		return true;
-	return !life->name_hash || (code_maps__symbol(maps, now, address, 0, &symbol) &&
+	return !life->name_hash || (jit_maps__symbol(maps, now, address, 0, &symbol) &&
 				    hash_of(symbol.name) == life->name_hash);
 }
 
-static bool has_changed(struct code_maps *maps, uint64_t address, struct code_life *life,
-			const struct code_place *now)
+static bool has_changed(struct jit_maps *maps, uint64_t address, struct jit_life *life,
+			const struct jit_place *now)
 {
 	if (!now->entry.text)
 		return false;
 	if (!life->in_map.entry.text) {
-		if (!code_maps__find(maps, address, life->first_ns, &life->in_map))
+		if (!jit_maps__find(maps, address, life->first_ns, &life->in_map))
 			return false;
 		take_name(maps, address, life);
 	}
@@ -214,23 +214,23 @@ static bool has_changed(struct code_maps *maps, uint64_t address, struct code_li
 }
 
 int compiled_code__meet(struct process *process, uint64_t address, uint64_t time_ns,
-			struct code_life *ret)
+			struct jit_life *ret)
 {
-	struct code_maps *maps;
+	struct jit_maps *maps;
 
-	*ret = (struct code_life) { .first_ns = time_ns };
+	*ret = (struct jit_life) { .first_ns = time_ns };
 	if (begin(process) || compiled_code__version(process, time_ns, &ret->version))
 		return -ENOMEM;
 	maps = process->code->maps;
-	if (maps && code_maps__find(maps, address, time_ns, &ret->in_map))
+	if (maps && jit_maps__find(maps, address, time_ns, &ret->in_map))
 		take_name(maps, address, ret);
 	return 0;
 }
 
 int compiled_code__follow(struct process *process, uint64_t address, uint64_t time_ns,
-			  struct code_life *life, struct code_life *ret)
+			  struct jit_life *life, struct jit_life *ret)
 {
-	struct code_place now = {};
+	struct jit_place now = {};
 	uint32_t version;
 
 	if (compiled_code__version(process, time_ns, &version))
@@ -238,7 +238,7 @@ int compiled_code__follow(struct process *process, uint64_t address, uint64_t ti
 	if (life->version == version)
 		return 0;
 	life->version = version;
-	code_maps__find(process->code->maps, address, time_ns, &now);
+	jit_maps__find(process->code->maps, address, time_ns, &now);
 	return has_changed(process->code->maps, address, life, &now) &&
 			       !compiled_code__meet(process, address, time_ns, ret)
 		       ? 1
@@ -246,18 +246,18 @@ int compiled_code__follow(struct process *process, uint64_t address, uint64_t ti
 }
 
 static bool find_symbol(struct process *process, uint64_t address, uint64_t time_ns,
-			struct code_place *in_map, struct code_symbol *ret)
+			struct jit_place *in_map, struct jit_symbol *ret)
 {
-	struct code_maps *maps = process->code ? process->code->maps : NULL;
+	struct jit_maps *maps = process->code ? process->code->maps : NULL;
 
-	return maps && code_maps__find(maps, address, time_ns, in_map) &&
-	       code_maps__symbol(maps, in_map, address, skew_of(process), ret);
+	return maps && jit_maps__find(maps, address, time_ns, in_map) &&
+	       jit_maps__symbol(maps, in_map, address, skew_of(process), ret);
 }
 
-bool compiled_code__symbol(struct process *process, uint64_t address, struct code_life *life,
-			   struct code_symbol *ret)
+bool compiled_code__symbol(struct process *process, uint64_t address, struct jit_life *life,
+			   struct jit_symbol *ret)
 {
-	struct code_place in_map;
+	struct jit_place in_map;
 
 	if (!find_symbol(process, address, life->first_ns, &in_map, ret))
 		return false;
@@ -266,30 +266,30 @@ bool compiled_code__symbol(struct process *process, uint64_t address, struct cod
 	return true;
 }
 
-bool compiled_code__image_symbol(struct process *process, uint64_t address, struct code_symbol *ret)
+bool compiled_code__image_symbol(struct process *process, uint64_t address, struct jit_symbol *ret)
 {
-	struct code_place in_map;
+	struct jit_place in_map;
 
 	return find_symbol(process, address, UINT64_MAX, &in_map, ret);
 }
 
 /* --- the rest --- */
 
-void compiled_code__count(const struct process *process, struct code_maps_counts *add_to)
+void compiled_code__count(const struct process *process, struct jit_maps_counts *add_to)
 {
 	if (process->code && process->code->maps)
-		code_maps__count(process->code->maps, add_to);
+		jit_maps__count(process->code->maps, add_to);
 }
 
 bool compiled_code__refusal(struct process *process, struct err *ret)
 {
-	return process->code && process->code->maps && code_maps__refusal(process->code->maps, ret);
+	return process->code && process->code->maps && jit_maps__refusal(process->code->maps, ret);
 }
 
 void compiled_code__free(struct compiled_code *code)
 {
 	if (!code)
 		return;
-	code_maps__free(code->maps);
+	jit_maps__free(code->maps);
 	free(code);
 }

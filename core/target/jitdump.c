@@ -57,7 +57,7 @@ struct debug_entry {
 #define BUFFER_BYTES (64 * 1024)
 
 struct buffer {
-	struct code_file *file;
+	struct jit_file *file;
 	uint64_t file_size;
 	uint64_t start;
 	size_t n;
@@ -69,7 +69,7 @@ static const void *buffer__get(struct buffer *buffer, uint64_t offset, size_t si
 {
 	if (offset < buffer->start || offset + size > buffer->start + buffer->n) {
 		buffer->start = offset;
-		buffer->n = code_file__read(buffer->file, offset, buffer->bytes, BUFFER_BYTES);
+		buffer->n = jit_file__read(buffer->file, offset, buffer->bytes, BUFFER_BYTES);
 		if (buffer->n < size)
 			return NULL;
 	}
@@ -99,9 +99,9 @@ static bool is_user_range(uint64_t start, uint64_t size)
 }
 
 static int on_load(struct jitdump *dump, const struct load *load, uint64_t offset,
-		   uint64_t since_ns, struct code_index *index)
+		   uint64_t since_ns, struct jit_index *index)
 {
-	struct code_entry entry = {
+	struct jit_entry entry = {
 		.start = load->address, .since_ns = since_ns, .size = load->size, .text = offset
 	};
 
@@ -114,31 +114,31 @@ static int on_load(struct jitdump *dump, const struct load *load, uint64_t offse
 	dump->lines = 0;
 	dump->lines_of = 0;
 	dump->symbols++;
-	return code_index__add(index, &entry);
+	return jit_index__add(index, &entry);
 }
 
 static int on_move(struct jitdump *dump, const struct move *move, uint64_t since_ns,
-		   struct code_index *index)
+		   struct jit_index *index)
 {
-	struct code_entry entry, removed;
+	struct jit_entry entry, removed;
 	int rc;
 
 	if (!is_user_range(move->to, move->size) ||
-	    !code_index__find(index, move->from, since_ns, &entry) || entry.start != move->from) {
+	    !jit_index__find(index, move->from, since_ns, &entry) || entry.start != move->from) {
 		dump->skipped++;
 		return 0;
 	}
-	removed = (struct code_entry) { .start = entry.start,
-					.since_ns = since_ns,
-					.size = entry.size };
+	removed = (struct jit_entry) { .start = entry.start,
+				       .since_ns = since_ns,
+				       .size = entry.size };
 	entry.start = move->to;
 	entry.since_ns = since_ns;
-	rc = code_index__add(index, &removed);
-	return rc ? rc : code_index__add(index, &entry);
+	rc = jit_index__add(index, &removed);
+	return rc ? rc : jit_index__add(index, &entry);
 }
 
 static int on_record(struct jitdump *dump, struct buffer *buffer, uint64_t offset,
-		     const struct prefix *prefix, uint64_t since_ns, struct code_index *index)
+		     const struct prefix *prefix, uint64_t since_ns, struct jit_index *index)
 {
 	static const size_t sizes[] = { [RECORD_LOAD] = sizeof(struct load),
 					[RECORD_MOVE] = sizeof(struct move),
@@ -171,9 +171,9 @@ static int on_record(struct jitdump *dump, struct buffer *buffer, uint64_t offse
 	return 0;
 }
 
-/* Returns the bytes of the record, 0 if it is incomplete, -EBADMSG, or as code_index__add(). */
+/* Returns the bytes of the record, 0 if it is incomplete, -EBADMSG, or as jit_index__add(). */
 static int64_t read_record(struct jitdump *dump, struct buffer *buffer, uint64_t offset,
-			   uint64_t since_ns, uint64_t now_ns, struct code_index *index)
+			   uint64_t since_ns, uint64_t now_ns, struct jit_index *index)
 {
 	const void *at = buffer__get(buffer, offset, sizeof(struct prefix));
 	struct prefix prefix;
@@ -192,8 +192,8 @@ static int64_t read_record(struct jitdump *dump, struct buffer *buffer, uint64_t
 	return rc ? rc : prefix.total_size;
 }
 
-int64_t jitdump__read(struct jitdump *dump, struct code_file *file, uint64_t max, uint64_t since_ns,
-		      uint64_t now_ns, struct code_index *index)
+int64_t jitdump__read(struct jitdump *dump, struct jit_file *file, uint64_t max, uint64_t since_ns,
+		      uint64_t now_ns, struct jit_index *index)
 {
 	struct buffer buffer = { .file = file, .bytes = malloc(BUFFER_BYTES) };
 	uint64_t offset = file->done;
@@ -210,7 +210,7 @@ int64_t jitdump__read(struct jitdump *dump, struct code_file *file, uint64_t max
 		if (taken <= 0)
 			break;
 		offset += taken;
-		if (offset >= CODE_FILE_MAX)
+		if (offset >= JIT_FILE_MAX)
 			taken = -ENOSPC;
 	}
 	free(buffer.bytes);
@@ -220,21 +220,21 @@ int64_t jitdump__read(struct jitdump *dump, struct code_file *file, uint64_t max
 		taken = 0;
 	}
 	taken = taken < 0 ? taken : (int64_t)(offset - file->done);
-	code_file__take(file, offset);
+	jit_file__take(file, offset);
 	return taken;
 }
 
-bool jitdump__name(struct code_file *file, const struct code_entry *entry, char *buf, size_t size)
+bool jitdump__name(struct jit_file *file, const struct jit_entry *entry, char *buf, size_t size)
 {
 	struct load load;
 	size_t n;
 
-	if (code_file__read(file, entry->text, &load, sizeof(load)) != sizeof(load) ||
+	if (jit_file__read(file, entry->text, &load, sizeof(load)) != sizeof(load) ||
 	    load.prefix.id != RECORD_LOAD || load.size != entry->size ||
 	    load.prefix.total_size <= sizeof(load))
 		return false;
 	n = min_of(load.prefix.total_size - sizeof(load), size - 1);
-	n = code_file__read(file, entry->text + sizeof(load), buf, n);
+	n = jit_file__read(file, entry->text + sizeof(load), buf, n);
 	buf[n] = '\0';
 	return buf[0];
 }
@@ -273,7 +273,7 @@ static bool find_line(const uint8_t *at, size_t size, const struct debug *debug,
 	return *ret_file;
 }
 
-bool jitdump__line(struct code_file *file, const struct code_entry *entry, uint64_t address,
+bool jitdump__line(struct jit_file *file, const struct jit_entry *entry, uint64_t address,
 		   uint32_t skew, char *buf, size_t size, uint32_t *ret_line)
 {
 	const char *name;
@@ -283,14 +283,14 @@ bool jitdump__line(struct code_file *file, const struct code_entry *entry, uint6
 	size_t n;
 
 	if (!entry->lines ||
-	    code_file__read(file, entry->lines, &debug, sizeof(debug)) != sizeof(debug) ||
+	    jit_file__read(file, entry->lines, &debug, sizeof(debug)) != sizeof(debug) ||
 	    debug.prefix.id != RECORD_DEBUG_INFO || debug.prefix.total_size <= sizeof(debug))
 		return false;
 	n = min_of(debug.prefix.total_size - sizeof(debug), (size_t)LINES_BYTES_MAX);
 	bytes = malloc(n);
 	if (!bytes)
 		return false;
-	n = code_file__read(file, entry->lines + sizeof(debug), bytes, n);
+	n = jit_file__read(file, entry->lines + sizeof(debug), bytes, n);
 	found = find_line(bytes, n, &debug, (uint64_t)entry->size + skew,
 			  debug.address + (address - entry->start) + skew, &name, ret_line) &&
 		*ret_line;

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/target/code_file.h"
-#include "core/target/code_index.h"
+#include "core/target/jit_file.h"
+#include "core/target/jit_index.h"
 
 /* Jitdump files (jit-PID.dump): the code that a JIT compiler generated, with addresses, times in
  * nanoseconds, source lines, and moves. The file also contains the code itself, which is skipped.
@@ -26,17 +26,17 @@ struct jitdump {
 
 /* Reads the complete records that were added since the last call, up to @max bytes. Code with an
  * unknown or a future time counts from @since_ns on. Returns the number of bytes read, which is
- * lower if @file->refused is set; -ENOSPC: the file is too large; or as code_index__add(). */
-int64_t jitdump__read(struct jitdump *dump, struct code_file *file, uint64_t max, uint64_t since_ns,
-		      uint64_t now_ns, struct code_index *index);
+ * lower if @file->refused is set; -ENOSPC: the file is too large; or as jit_index__add(). */
+int64_t jitdump__read(struct jitdump *dump, struct jit_file *file, uint64_t max, uint64_t since_ns,
+		      uint64_t now_ns, struct jit_index *index);
 
 /* Copies the name of an entry, cut to fit. Returns false if the file no longer has it. */
-bool jitdump__name(struct code_file *file, const struct code_entry *entry, char *buf, size_t size);
+bool jitdump__name(struct jit_file *file, const struct jit_entry *entry, char *buf, size_t size);
 
 /* Finds file and line of the code at @address, which lies in the entry. @skew is the distance that
  * the writer adds to the addresses of lines. Returns false if there are none, or if they are
  * malformed. */
-bool jitdump__line(struct code_file *file, const struct code_entry *entry, uint64_t address,
+bool jitdump__line(struct jit_file *file, const struct jit_entry *entry, uint64_t address,
 		   uint32_t skew, char *buf, size_t size, uint32_t *ret_line);
 
 #endif

@@ -67,9 +67,9 @@ bool perf_map__parse_line(const char *line, size_t len, struct perf_map_line *re
 	       !((ret->start + ret->size - 1) >> 63);
 }
 
-/* Returns the bytes of complete lines in the block, or as code_index__add(). */
+/* Returns the bytes of complete lines in the block, or as jit_index__add(). */
 static int64_t read_block(const char *block, size_t n, uint64_t offset, uint64_t since_ns,
-			  struct code_index *index, struct perf_map_counts *counts)
+			  struct jit_index *index, struct perf_map_counts *counts)
 {
 	const char *line = block, *newline;
 
@@ -80,12 +80,12 @@ static int64_t read_block(const char *block, size_t n, uint64_t offset, uint64_t
 		if (newline == line)
 			continue;
 		if (perf_map__parse_line(line, newline - line, &parsed))
-			rc = code_index__add(index, &(struct code_entry) {
-							    .start = parsed.start,
-							    .size = parsed.size,
-							    .since_ns = since_ns,
-							    .text = offset + (line - block) + 1,
-						    });
+			rc = jit_index__add(index, &(struct jit_entry) {
+							   .start = parsed.start,
+							   .size = parsed.size,
+							   .since_ns = since_ns,
+							   .text = offset + (line - block) + 1,
+						   });
 		if (rc && rc != -EBADMSG)
 			return rc;
 		counts->symbols += !rc;
@@ -94,8 +94,8 @@ static int64_t read_block(const char *block, size_t n, uint64_t offset, uint64_t
 	return line - block;
 }
 
-int64_t perf_map__read(struct code_file *file, uint64_t max, uint64_t since_ns,
-		       struct code_index *index, struct perf_map_counts *counts)
+int64_t perf_map__read(struct jit_file *file, uint64_t max, uint64_t since_ns,
+		       struct jit_index *index, struct perf_map_counts *counts)
 {
 	uint64_t offset = file->done, start = offset;
 	char *block = malloc(BLOCK_BYTES);
@@ -106,7 +106,7 @@ int64_t perf_map__read(struct code_file *file, uint64_t max, uint64_t since_ns,
 		return -ENOMEM;
 	file->refused = 0;
 	while (taken >= 0 && offset - start < max) {
-		n = code_file__read(file, offset, block, BLOCK_BYTES);
+		n = jit_file__read(file, offset, block, BLOCK_BYTES);
 		taken = read_block(block, n, offset, since_ns, index, counts);
 		if (!taken && n == BLOCK_BYTES) {
 			counts->skipped++;
@@ -115,15 +115,15 @@ int64_t perf_map__read(struct code_file *file, uint64_t max, uint64_t since_ns,
 		if (taken <= 0)
 			break;
 		offset += taken;
-		if (offset >= CODE_FILE_MAX)
+		if (offset >= JIT_FILE_MAX)
 			taken = -ENOSPC;
 	}
 	free(block);
-	code_file__take(file, offset);
+	jit_file__take(file, offset);
 	return taken < 0 ? taken : (int64_t)(offset - start);
 }
 
-bool perf_map__name(struct code_file *file, const struct code_entry *entry, char *buf, size_t size)
+bool perf_map__name(struct jit_file *file, const struct jit_entry *entry, char *buf, size_t size)
 {
 	char line[LINE_NUMBERS_BYTES + 4096];
 	struct perf_map_line parsed;
@@ -131,7 +131,7 @@ bool perf_map__name(struct code_file *file, const struct code_entry *entry, char
 	size_t n, len;
 
 	n = min_of(sizeof(line), size + LINE_NUMBERS_BYTES);
-	n = code_file__read(file, entry->text - 1, line, n);
+	n = jit_file__read(file, entry->text - 1, line, n);
 	newline = memchr(line, '\n', n);
 	n = newline ? (size_t)(newline - line) : n;
 	if (!perf_map__parse_line(line, n, &parsed) || parsed.start != entry->start ||

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/target/code_file.h"
-#include "core/target/code_index.h"
+#include "core/target/jit_file.h"
+#include "core/target/jit_index.h"
 
 /* Perf maps, as JIT compilers write them for perf: a line for each piece of code,
  *   START SIZE NAME
@@ -30,11 +30,11 @@ struct perf_map_counts {
 
 /* Reads the complete lines that were added since the last call, at most @max bytes. Names stay in
  * the file. Adds to @counts. Returns the number of bytes read, which is lower if @file->refused is
- * set; -ENOSPC: the file is too large; or as code_index__add(). */
-int64_t perf_map__read(struct code_file *file, uint64_t max, uint64_t since_ns,
-		       struct code_index *index, struct perf_map_counts *counts);
+ * set; -ENOSPC: the file is too large; or as jit_index__add(). */
+int64_t perf_map__read(struct jit_file *file, uint64_t max, uint64_t since_ns,
+		       struct jit_index *index, struct perf_map_counts *counts);
 
 /* Copies the name of an entry, cut to fit. Returns false if the file no longer has it. */
-bool perf_map__name(struct code_file *file, const struct code_entry *entry, char *buf, size_t size);
+bool perf_map__name(struct jit_file *file, const struct jit_entry *entry, char *buf, size_t size);
 
 #endif

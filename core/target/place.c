@@ -54,7 +54,7 @@ struct places {
 	struct u64map by_address; /* number of the newest place of an address */
 	struct slot *slots;	  /* by number - 1 */
 	size_t n, cap;
-	struct code_life *lives;
+	struct jit_life *lives;
 	size_t n_lives, cap_lives;
 	uint32_t epoch;
 	uint32_t generation; /* generation of new addresses: above all of former epochs */
@@ -171,7 +171,7 @@ static struct place look_at(const struct process *process, uint64_t address, uin
 
 /* --- cache --- */
 
-static struct code_life *life_of(struct places *places, const struct slot *slot)
+static struct jit_life *life_of(struct places *places, const struct slot *slot)
 {
 	assert(slot->life && slot->life <= places->n_lives);
 	return &places->lives[slot->life - 1];
@@ -179,7 +179,7 @@ static struct code_life *life_of(struct places *places, const struct slot *slot)
 
 /* Adds a new place after the place number @before at its address (0: none). */
 static struct slot *add(struct places *places, struct place place, uint32_t before,
-			const struct code_life *life)
+			const struct jit_life *life)
 {
 	struct slot *slot;
 
@@ -207,7 +207,7 @@ static int look_again(struct process *process, struct places *places, uint64_t a
 {
 	struct slot *slot = number ? &places->slots[number - 1] : NULL;
 	struct place now = look_at(process, address, time_ns);
-	struct code_life life;
+	struct jit_life life;
 
 	if (slot && slot->place.image == now.image && slot->place.vaddr == now.vaddr) {
 		now.number = number;
@@ -238,7 +238,7 @@ static int follow(struct process *process, struct places *places, uint64_t time_
 		  struct slot **ret)
 {
 	struct slot *slot = *ret;
-	struct code_life *life = life_of(places, slot), now;
+	struct jit_life *life = life_of(places, slot), now;
 	struct place place = slot->place;
 	int rc = compiled_code__follow(process, place.address, time_ns, life, &now);
 	uint32_t number = place.number;
@@ -299,7 +299,7 @@ uint64_t place__function(struct process *process, uint32_t number)
 	return slot->function;
 }
 
-bool place__symbol(struct process *process, uint32_t number, struct code_symbol *ret)
+bool place__symbol(struct process *process, uint32_t number, struct jit_symbol *ret)
 {
 	struct slot *slot = slot_of(process, number);
 	bool found;

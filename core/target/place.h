@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/target/code_maps.h"
+#include "core/target/jit_maps.h"
 #include "core/target/process.h"
 
 /* The code at an address of a process, in one definition for all users. Results are cached per
@@ -52,7 +52,7 @@ uint64_t place__function(struct process *process, uint32_t number);
 
 /* Finds the name of the code of a place without an image in a map of the process. Returns false if
  * there is none, or none any longer. */
-bool place__symbol(struct process *process, uint32_t number, struct code_symbol *ret);
+bool place__symbol(struct process *process, uint32_t number, struct jit_symbol *ret);
 
 /* Returns the present place of a number of the current epoch. Borrowed as by place__at(). */
 const struct place *place__numbered(struct process *process, uint32_t number);

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <uthash.h>
 
-#include "core/target/code_maps.h"
 #include "core/target/images.h"
+#include "core/target/jit_maps.h"
 #include "core/target/procfs.h"
 #include "runtimes/runtime.h"
 
@@ -98,11 +98,11 @@ struct process {
 	uint32_t attached; /* bit n: as in its former space, for a process that has ended */
 
 	/* --- code of its addresses; NULL: not requested yet --- */
-	struct code_ancestor ancestors[CODE_ANCESTORS_MAX]; /* since the last exec; nearest first */
+	struct jit_ancestor ancestors[JIT_ANCESTORS_MAX]; /* since the last exec; nearest first */
 	size_t n_ancestors;
 	struct places *places;
 	struct compiled_code *code;
-	struct code_sources *code_sources; /* shared by all processes; borrowed */
+	struct jit_sources *jit_sources; /* shared by all processes; borrowed */
 
 	/* --- its runtimes' probes: tracker_runtimes.c --- */
 	uint32_t probed;       /* bit n: probes of runtimes[n] are attached */

@@ -71,8 +71,8 @@ int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
 	if (tracker->cgroups && opts->scope)
 		scope__name_container(opts->scope, tracker->cgroups);
 	tracker->recent = recent_mappings__new();
-	tracker->code_sources = code_sources__new();
-	rc = tracker->cgroups && tracker->recent && tracker->code_sources
+	tracker->jit_sources = jit_sources__new();
+	rc = tracker->cgroups && tracker->recent && tracker->jit_sources
 		     ? spaces__new(kernel_half__map_fd(opts->half, "mappings"), &tracker->spaces)
 		     : -ENOMEM;
 	if (rc)
@@ -106,7 +106,7 @@ void tracker__free(struct tracker *tracker)
 	spaces__free(tracker->spaces);
 	cgroups__free(tracker->cgroups);
 	recent_mappings__free(tracker->recent);
-	code_sources__free(tracker->code_sources);
+	jit_sources__free(tracker->jit_sources);
 	free(tracker);
 }
 
@@ -383,7 +383,7 @@ int tracker__new_process(struct tracker *tracker, uint32_t pid, const struct pro
 	process->pid = pid;
 	process->serial = ++tracker->last_serial;
 	process->runtimes = &tracker->runtimes;
-	process->code_sources = tracker->code_sources;
+	process->jit_sources = tracker->jit_sources;
 	process->info = *info;
 	process->pidfd = -1;
 	process->found_ns = now_ns();

@@ -86,9 +86,8 @@ static void inherit_code(struct process *child, struct process *parent, uint64_t
 	if (has_own_code(parent))
 		process__read_info(parent);
 	child->ancestors[child->n_ancestors++] =
-		(struct code_ancestor) { parent->info.inner_pid, parent->info.start_ticks,
-					 time_ns };
-	for (size_t i = 0; i < parent->n_ancestors && child->n_ancestors < CODE_ANCESTORS_MAX; i++)
+		(struct jit_ancestor) { parent->info.inner_pid, parent->info.start_ticks, time_ns };
+	for (size_t i = 0; i < parent->n_ancestors && child->n_ancestors < JIT_ANCESTORS_MAX; i++)
 		child->ancestors[child->n_ancestors++] = parent->ancestors[i];
 }
 

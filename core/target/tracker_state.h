@@ -23,7 +23,7 @@ struct tracker {
 	struct spaces *spaces;
 	struct cgroups *cgroups;
 	struct recent_mappings *recent;
-	struct code_sources *code_sources;
+	struct jit_sources *jit_sources;
 	bool lost;	    /* set by tracker__on_lost() */
 	uint64_t parked_ns; /* time of the last search for unused images */
 	struct process *processes;

@@ -12,10 +12,10 @@
  * in 1/256. */
 bool target__run(const uint8_t *data, size_t size)
 {
-	struct code_file file = { .fd = memfd_create("fuzz", MFD_CLOEXEC) };
-	struct code_index index = {};
+	struct jit_file file = { .fd = memfd_create("fuzz", MFD_CLOEXEC) };
+	struct jit_index index = {};
 	struct jitdump dump = {};
-	struct code_entry entry;
+	struct jit_entry entry;
 	bool named = false, moved = false;
 	char name[64], path[64];
 	uint32_t line;
@@ -29,13 +29,13 @@ bool target__run(const uint8_t *data, size_t size)
 	jitdump__read(&dump, &file, UINT64_MAX, 0, 1 << 20, &index);
 	if (write(file.fd, data + half, size - half) != (ssize_t)(size - half))
 		goto out;
-	code_file__look(&file);
+	jit_file__look(&file);
 	jitdump__read(&dump, &file, UINT64_MAX, 1, 1 << 20, &index);
 	for (size_t i = 0; i < index.n && i < 64; i++) {
 		uint64_t address = index.entries[i].start + index.entries[i].size / 2;
 
 		for (uint32_t skew = 0; skew <= 0x40; skew += 0x40) {
-			if (!code_index__find(&index, address, 1 << skew / 4, &entry))
+			if (!jit_index__find(&index, address, 1 << skew / 4, &entry))
 				continue;
 			if (!jitdump__name(&file, &entry, name, sizeof(name)) ||
 			    !jitdump__line(&file, &entry, address, skew, path, sizeof(path), &line))
@@ -45,8 +45,8 @@ bool target__run(const uint8_t *data, size_t size)
 		}
 	}
 out:
-	code_index__done(&index);
-	code_file__close(&file);
+	jit_index__done(&index);
+	jit_file__close(&file);
 	return named && moved;
 }
 

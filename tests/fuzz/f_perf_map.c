@@ -10,10 +10,10 @@
  * 1/256. Then looks up each entry at its start and its end. */
 bool target__run(const uint8_t *data, size_t size)
 {
-	struct code_file file = { .fd = memfd_create("fuzz", MFD_CLOEXEC) };
+	struct jit_file file = { .fd = memfd_create("fuzz", MFD_CLOEXEC) };
 	struct perf_map_counts counts = {};
-	struct code_index index = {};
-	struct code_entry entry;
+	struct jit_index index = {};
+	struct jit_entry entry;
 	char name[64];
 	size_t half;
 
@@ -25,7 +25,7 @@ bool target__run(const uint8_t *data, size_t size)
 	perf_map__read(&file, 512, 0, &index, &counts);
 	if (write(file.fd, data + half, size - half) != (ssize_t)(size - half))
 		goto out;
-	if (code_file__look(&file) == CODE_FILE_REWRITTEN)
+	if (jit_file__look(&file) == JIT_FILE_REWRITTEN)
 		abort(); /* it only grew */
 	perf_map__read(&file, UINT64_MAX, 1, &index, &counts);
 	if (index.n != counts.symbols)
@@ -35,14 +35,14 @@ bool target__run(const uint8_t *data, size_t size)
 		uint64_t last = start + index.entries[i].size - 1;
 
 		/* An entry exists here, even if another one covers it now. */
-		if (!code_index__find(&index, start, 1, &entry) ||
+		if (!jit_index__find(&index, start, 1, &entry) ||
 		    !perf_map__name(&file, &entry, name, sizeof(name)) ||
-		    !code_index__find(&index, last, 0, &entry))
+		    !jit_index__find(&index, last, 0, &entry))
 			abort();
 	}
 out:
-	code_index__done(&index);
-	code_file__close(&file);
+	jit_index__done(&index);
+	jit_file__close(&file);
 	return counts.symbols > 0;
 }
 

@@ -11,8 +11,8 @@
 #include "core/base/util.h"
 #include "core/capture/capture.h"
 #include "core/kernel/spaces.h"
-#include "core/target/code_source.h"
 #include "core/target/compiled_code.h"
+#include "core/target/jit_source.h"
 #include "core/target/tracker_state.h"
 #include "tests/tap.h"
 
@@ -108,7 +108,7 @@ struct user {
 	FILE *out;
 	struct tracker tracker;
 	struct process process;
-	struct code_sources *code_sources;
+	struct jit_sources *jit_sources;
 	struct space space;
 	struct mapped mapped[3];
 	struct runtime_session walker;
@@ -230,7 +230,7 @@ static bool begin(struct user *user)
 		{ { "wait", SINK_UNIT_NS }, .timed = false }
 	};
 
-	user->code_sources = code_sources__new();
+	user->jit_sources = jit_sources__new();
 	user->sink.ops = &ops;
 	user->out = open_memstream(&user->text, &user->size);
 	user->sessions[WALKS] = user->sessions[COMPILES] = &user->walker;
@@ -251,7 +251,7 @@ static bool begin(struct user *user)
 					    .bias = GENERATED_AT,
 					    .path = "" };
 	user->process = (struct process) { .serial = 1,
-					   .code_sources = user->code_sources,
+					   .jit_sources = user->jit_sources,
 					   .pidfd = -1,
 					   .runtimes = &user->tracker.runtimes,
 					   .space = &user->space,
@@ -277,7 +277,7 @@ static void end(struct user *user)
 	capture__free(user->capture);
 	HASH_DEL(user->tracker.processes, &user->process);
 	process__forget_code(&user->process);
-	code_sources__free(user->code_sources);
+	jit_sources__free(user->jit_sources);
 	fclose(user->out);
 	free(user->text);
 }
@@ -424,7 +424,7 @@ static void write_map(const char *mode, const char *name)
 
 static void read_all(struct user *user)
 {
-	if (compiled_code__read(&user->process, CODE_LOOK_ALL))
+	if (compiled_code__read(&user->process, JIT_LOOK_ALL))
 		exit(1);
 }
 

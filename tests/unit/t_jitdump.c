@@ -14,8 +14,8 @@
 
 #define NOW 1000000
 
-static struct code_file file = { .fd = -1 };
-static struct code_index index_;
+static struct jit_file file = { .fd = -1 };
+static struct jit_index index_;
 static struct jitdump dump;
 static FILE *out;
 
@@ -106,10 +106,10 @@ static int64_t read_all(void)
 	int root = open(workdir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	fflush(out);
-	code_file__close(&file);
-	code_index__done(&index_);
+	jit_file__close(&file);
+	jit_index__done(&index_);
 	dump = (struct jitdump) {};
-	if (code_file__open(root, "dump", getuid(), 0, &file, NULL))
+	if (jit_file__open(root, "dump", getuid(), 0, &file, NULL))
 		exit(1);
 	close(root);
 	return read_more();
@@ -118,9 +118,9 @@ static int64_t read_all(void)
 static const char *name_at(uint64_t address, uint64_t time)
 {
 	static char name[64];
-	struct code_entry entry;
+	struct jit_entry entry;
 
-	if (!code_index__find(&index_, address, time, &entry))
+	if (!jit_index__find(&index_, address, time, &entry))
 		return "";
 	return jitdump__name(&file, &entry, name, sizeof(name)) ? name : "(lost)";
 }
@@ -129,11 +129,11 @@ static const char *name_at(uint64_t address, uint64_t time)
 static const char *line_at(uint64_t address, uint64_t time, uint32_t skew)
 {
 	static char label[96];
-	struct code_entry entry;
+	struct jit_entry entry;
 	uint32_t line;
 	char name[64];
 
-	if (!code_index__find(&index_, address, time, &entry) ||
+	if (!jit_index__find(&index_, address, time, &entry) ||
 	    !jitdump__line(&file, &entry, address, skew, name, sizeof(name), &line))
 		return "";
 	snprintf(label, sizeof(label), "%s:%u", name, line);
@@ -305,7 +305,7 @@ int main(void)
 	test_clocks();
 	test_refusals();
 	fclose(out);
-	code_file__close(&file);
-	code_index__done(&index_);
+	jit_file__close(&file);
+	jit_index__done(&index_);
 	return tap__done();
 }

@@ -67,13 +67,13 @@ static void test_lines(void)
 
 /* --- files --- */
 
-static struct code_file file = { .fd = -1 };
-static struct code_index index_;
+static struct jit_file file = { .fd = -1 };
+static struct jit_index index_;
 static struct perf_map_counts counts;
 
 static void reset(void)
 {
-	code_index__done(&index_);
+	jit_index__done(&index_);
 	counts = (struct perf_map_counts) {};
 }
 
@@ -82,9 +82,9 @@ static int open_map(const char *name, uint32_t uid)
 	int root = open(workdir, O_PATH | O_DIRECTORY | O_CLOEXEC), rc;
 	struct err err = {};
 
-	code_file__close(&file);
+	jit_file__close(&file);
 	reset();
-	rc = code_file__open(root, name, uid, 0, &file, &err);
+	rc = jit_file__open(root, name, uid, 0, &file, &err);
 	close(root);
 	if (rc)
 		tap__diag("%s", err.text);
@@ -115,9 +115,9 @@ static int64_t read_map(uint64_t since_ns)
 static const char *name_at(uint64_t address, uint64_t time_ns)
 {
 	static char name[64];
-	struct code_entry entry;
+	struct jit_entry entry;
 
-	if (!code_index__find(&index_, address, time_ns, &entry))
+	if (!jit_index__find(&index_, address, time_ns, &entry))
 		return "";
 	return perf_map__name(&file, &entry, name, sizeof(name)) ? name : "(lost)";
 }
@@ -132,17 +132,17 @@ static void test_growth(void)
 	is_str(name_at(0x100f, 0), "one", "a name");
 	is_str(name_at(0x1010, 0), "", "no name");
 	is_str(name_at(0x4000, 0), "", "a line without its end is not taken yet");
-	is_int(code_file__look(&file), CODE_FILE_GROWN, "but it is seen to be there");
+	is_int(jit_file__look(&file), JIT_FILE_GROWN, "but it is seen to be there");
 	is_int(read_map(50), 0, "again nothing of it");
 	write_map("a", "ur\n1008 10 over one\n");
-	is_int(code_file__look(&file), CODE_FILE_GROWN, "it has grown");
+	is_int(jit_file__look(&file), JIT_FILE_GROWN, "it has grown");
 	ok(read_map(100) > 0, "the rest is read");
 	is_str(name_at(0x4000, 0), "four", "the line has its end now");
 	is_str(name_at(0x1009, 99), "one", "before the read that found the other one");
 	is_str(name_at(0x1009, 100), "over one", "from then on");
 	is_str(name_at(0x1001, 100), "one", "where they do not overlap");
 	is_int(counts.symbols, 4, "each line was read once");
-	is_int(code_file__look(&file), CODE_FILE_SAME, "nothing new");
+	is_int(jit_file__look(&file), JIT_FILE_SAME, "nothing new");
 }
 
 static void test_rewriting(void)
@@ -152,18 +152,18 @@ static void test_rewriting(void)
 	read_map(0);
 	write_map("w", "1000 10 new\n");
 	is_str(name_at(0x5000, 0), "(lost)", "a name whose line is gone");
-	is_int(code_file__look(&file), CODE_FILE_REWRITTEN, "it is shorter");
+	is_int(jit_file__look(&file), JIT_FILE_REWRITTEN, "it is shorter");
 	reset();
 	read_map(0);
 	is_str(name_at(0x1000, 0), "new", "read anew");
 	write_map("w", "1000 10 other\n6000 10 and longer\n");
-	is_int(code_file__look(&file), CODE_FILE_REWRITTEN,
+	is_int(jit_file__look(&file), JIT_FILE_REWRITTEN,
 	       "it is longer, but does not begin as it did");
 	reset();
 	read_map(0);
 	is_str(name_at(0x6000, 0), "and longer", "read anew");
 	write_map("w", "1000 10 other\n7000 10 and longer\n8000 10 more\n");
-	is_int(code_file__look(&file), CODE_FILE_REWRITTEN, "the same, with an equal first line");
+	is_int(jit_file__look(&file), JIT_FILE_REWRITTEN, "the same, with an equal first line");
 }
 
 static void test_parts(void)
@@ -195,7 +195,7 @@ static void test_long_lines(void)
 {
 	enum { LONG = 1000000 };
 	char *text = malloc(LONG + 1), name[32];
-	struct code_entry entry;
+	struct jit_entry entry;
 
 	memset(text, 'x', LONG);
 	text[LONG] = '\0';
@@ -204,7 +204,7 @@ static void test_long_lines(void)
 	read_map(0);
 	is_str(name_at(0x2000, 0), "after", "what follows a line that is too long");
 	is_str(name_at(0x4000, 0), "last", "and one that is long");
-	ok(code_index__find(&index_, 0x3000, 0, &entry) &&
+	ok(jit_index__find(&index_, 0x3000, 0, &entry) &&
 		   perf_map__name(&file, &entry, name, sizeof(name)) && strlen(name) == 31 &&
 		   strspn(name, "x") == 31,
 	   "a long name is cut: %s", name);
@@ -246,19 +246,19 @@ static void test_age(void)
 	struct stat st;
 
 	write_map("w", "1000 10 one\n");
-	code_file__close(&file);
+	jit_file__close(&file);
 	fstatat(root, "map", &st, 0);
-	is_int(code_file__open(root, "map", getuid(), st.st_mtime, &file, NULL), 0,
+	is_int(jit_file__open(root, "map", getuid(), st.st_mtime, &file, NULL), 0,
 	       "written to since the process began");
-	code_file__close(&file);
-	is_int(code_file__open(root, "map", getuid(), st.st_mtime + 1, &file, NULL), -ESTALE,
+	jit_file__close(&file);
+	is_int(jit_file__open(root, "map", getuid(), st.st_mtime + 1, &file, NULL), -ESTALE,
 	       "left over from an earlier one");
-	is_int(code_file__open(root, "map", getuid(), 0, &file, NULL), 0, "a map");
-	ok(!code_file__is_replaced(&file, root, "map"), "it is the one that is open");
+	is_int(jit_file__open(root, "map", getuid(), 0, &file, NULL), 0, "a map");
+	ok(!jit_file__is_replaced(&file, root, "map"), "it is the one that is open");
 	workdir__run("echo > other && mv other map");
-	ok(code_file__is_replaced(&file, root, "map"), "now it is another");
+	ok(jit_file__is_replaced(&file, root, "map"), "now it is another");
 	workdir__run("rm map");
-	ok(!code_file__is_replaced(&file, root, "map"), "one that was removed goes on to be read");
+	ok(!jit_file__is_replaced(&file, root, "map"), "one that was removed goes on to be read");
 	close(root);
 }
 
@@ -272,7 +272,7 @@ int main(void)
 	test_long_lines();
 	test_trust();
 	test_age();
-	code_file__close(&file);
+	jit_file__close(&file);
 	reset();
 	return tap__done();
 }

@@ -60,7 +60,7 @@ static struct image two;
 static struct mapped mapped[4];
 static struct space space;
 static struct process process;
-static struct code_sources *sources;
+static struct jit_sources *sources;
 static char map_path[64];
 
 static void begin(void)
@@ -79,7 +79,7 @@ static void begin(void)
 				     .space = &space,
 				     .mapped = mapped,
 				     .n_mapped = ARRAY_SIZE(mapped),
-				     .code_sources = sources,
+				     .jit_sources = sources,
 				     .changed_ns = 1 };
 	if (procfs__info(getpid(), &process.info, NULL))
 		exit(1);
@@ -193,7 +193,7 @@ __attribute__((format(printf, 2, 3))) static void write_map(const char *mode, co
 
 static const char *name_of(uint32_t number)
 {
-	static struct code_symbol symbol;
+	static struct jit_symbol symbol;
 
 	return place__symbol(&process, number, &symbol) ? symbol.name : "";
 }
@@ -210,11 +210,11 @@ static void test_map(void)
 	old = at_time(GENERATED + 0x10, now_ns());
 	is_str(name_of(old.number), "", "no map yet");
 	write_map("w", "%x 100 first\n", GENERATED);
-	compiled_code__read(&process, CODE_LOOK_FILES);
+	compiled_code__read(&process, JIT_LOOK_FILES);
 	new = at_time(GENERATED + 0x10, now_ns());
 	is_int(new.number, old.number, "to become known is no change");
 	is_str(name_of(new.number), "first", "its name");
-	compiled_code__read(&process, CODE_LOOK_ALL);
+	compiled_code__read(&process, JIT_LOOK_ALL);
 	write_map("a", "%x 100 second\n", GENERATED);
 	new = at_time(GENERATED + 0x10, now_ns());
 	is_int(new.number, old.number + 1, "other code is another place");
@@ -223,12 +223,12 @@ static void test_map(void)
 	is_str(name_of(old.number), "first", "as the old one has");
 	unlink(map_path);
 	write_map("w", "%x 100 second\n", GENERATED);
-	compiled_code__read(&process, CODE_LOOK_FILES);
+	compiled_code__read(&process, JIT_LOOK_FILES);
 	is_int(at_time(GENERATED + 0x10, now_ns()).number, new.number,
 	       "a map that was written anew, and says the same");
 	unlink(map_path);
 	write_map("w", "%x 100 third\n", GENERATED);
-	compiled_code__read(&process, CODE_LOOK_FILES);
+	compiled_code__read(&process, JIT_LOOK_FILES);
 	is_int(at_time(GENERATED + 0x10, now_ns()).number, new.number + 1,
 	       "... and something else");
 	ok(!compiled_code__refusal(&process, &err), "nothing was refused");
@@ -247,7 +247,7 @@ static void test_named_by_map(void)
 	is_int(at_time(0xb00010, now_ns()).compiler, -1, "in no compiler's memory");
 	is_int(at_time(0xb00210, now_ns()).kind, PLACE_UNKNOWN, "what the map does not have");
 	write_map("a", "%x 100 in the image\n", BIAS);
-	compiled_code__read(&process, CODE_LOOK_ALL);
+	compiled_code__read(&process, JIT_LOOK_ALL);
 	is_int(at_time(BIAS + 0x10, now_ns()).kind, PLACE_IMAGE, "an image's code is its own");
 }
 
@@ -307,7 +307,7 @@ int main(void)
 {
 	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", getpid());
 	atexit(remove_map);
-	sources = code_sources__new();
+	sources = jit_sources__new();
 	test_kinds();
 	test_changed_mappings();
 	test_compiler();
@@ -316,6 +316,6 @@ int main(void)
 	test_bounds();
 	test_function();
 	process__forget_code(&process);
-	code_sources__free(sources);
+	jit_sources__free(sources);
 	return tap__done();
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/target/code_index.h"
+#include "core/target/jit_index.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "core/base/quota.h"
 #include "core/base/util.h"
-#include "core/target/code_sort.h"
+#include "core/target/jit_sort.h"
 
 /* A run is sorted by start, and at the same time a search tree. The node of [lo, hi) is the entry
  * in the middle, and `ends` has the greatest end of all entries in [lo, hi) for it. A search
@@ -20,23 +20,23 @@
 #define UNSORTED_MAX (1 << 16)
 
 #define CAPACITY_MIN   64
-#define BYTES_OF_ENTRY (sizeof(struct code_entry) + sizeof(uint64_t))
+#define BYTES_OF_ENTRY (sizeof(struct jit_entry) + sizeof(uint64_t))
 
 struct search {
-	const struct code_index *index;
+	const struct jit_index *index;
 	uint64_t address, time_ns;
-	const struct code_entry *best;
+	const struct jit_entry *best;
 	unsigned visits;
 };
 
-static bool is_before(const struct code_entry *a, const struct code_entry *b)
+static bool is_before(const struct jit_entry *a, const struct jit_entry *b)
 {
 	return a->start != b->start ? a->start < b->start : a->order < b->order;
 }
 
 /* Returns true if the entries need no sort. Entries at a file's tail usually have ascending
  * addresses. */
-static bool is_sorted(const struct code_entry *entries, size_t n)
+static bool is_sorted(const struct jit_entry *entries, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
 		if (!is_before(&entries[i - 1], &entries[i]))
@@ -44,7 +44,7 @@ static bool is_sorted(const struct code_entry *entries, size_t n)
 	return true;
 }
 
-static uint64_t build_ends(struct code_index *index, size_t lo, size_t hi)
+static uint64_t build_ends(struct jit_index *index, size_t lo, size_t hi)
 {
 	size_t mid = lo + (hi - lo) / 2;
 	uint64_t end, other;
@@ -61,10 +61,10 @@ static uint64_t build_ends(struct code_index *index, size_t lo, size_t hi)
 }
 
 /* Merges the last run into the previous one. */
-static int merge_last(struct code_index *index)
+static int merge_last(struct jit_index *index)
 {
-	struct code_run *to = &index->runs[index->n_runs - 2], *from = to + 1;
-	struct code_entry *entries = index->entries + to->first, *copy;
+	struct jit_run *to = &index->runs[index->n_runs - 2], *from = to + 1;
+	struct jit_entry *entries = index->entries + to->first, *copy;
 	size_t a = to->n, b = from->n, at = a + b;
 
 	copy = malloc(b * sizeof(*copy));
@@ -86,24 +86,24 @@ static int merge_last(struct code_index *index)
 	return 0;
 }
 
-static size_t count_sorted(const struct code_index *index)
+static size_t count_sorted(const struct jit_index *index)
 {
-	const struct code_run *last = index->n_runs ? &index->runs[index->n_runs - 1] : NULL;
+	const struct jit_run *last = index->n_runs ? &index->runs[index->n_runs - 1] : NULL;
 
 	return last ? last->first + last->n : 0;
 }
 
 /* Turns the entries that are in no run into a run. */
-static int seal(struct code_index *index)
+static int seal(struct jit_index *index)
 {
 	size_t first = count_sorted(index), n = index->n - first;
-	struct code_run *last;
+	struct jit_run *last;
 
 	if (!n)
 		return 0;
-	if (!is_sorted(index->entries + first, n) && code_sort(index->entries + first, n))
+	if (!is_sorted(index->entries + first, n) && jit_sort(index->entries + first, n))
 		return -ENOMEM;
-	index->runs[index->n_runs++] = (struct code_run) { first, n };
+	index->runs[index->n_runs++] = (struct jit_run) { first, n };
 	while (index->n_runs > 1) {
 		last = &index->runs[index->n_runs - 1];
 		if (last[-1].n > 2 * last->n)
@@ -118,14 +118,14 @@ static int seal(struct code_index *index)
 	return 0;
 }
 
-static void give_back(struct code_index *index, size_t n)
+static void give_back(struct jit_index *index, size_t n)
 {
 	quota__give_back_of(index->account, QUOTA_INDEXED, n * BYTES_OF_ENTRY);
 	quota__give_back(index->account, n * BYTES_OF_ENTRY);
 }
 
 /* Charges memory for @n entries to both budgets, or to neither. */
-static int charge(struct code_index *index, size_t n)
+static int charge(struct jit_index *index, size_t n)
 {
 	int ret = quota__charge(index->account, QUOTA_INDEXED, n * BYTES_OF_ENTRY);
 
@@ -138,14 +138,14 @@ static int charge(struct code_index *index, size_t n)
 }
 
 /* Grows the arrays by a quarter only, as unused memory is charged, too. */
-static int grow(struct code_index *index)
+static int grow(struct jit_index *index)
 {
 	size_t more = max_of(index->cap / 4, (size_t)CAPACITY_MIN);
-	struct code_entry *entries;
+	struct jit_entry *entries;
 	uint64_t *ends;
 	int ret;
 
-	more = min_of(more, CODE_ENTRIES_MAX - index->cap);
+	more = min_of(more, JIT_ENTRIES_MAX - index->cap);
 	if (!more)
 		return -ENOSPC;
 	ret = charge(index, more);
@@ -165,7 +165,7 @@ static int grow(struct code_index *index)
 	return 0;
 }
 
-int code_index__add(struct code_index *index, const struct code_entry *entry)
+int jit_index__add(struct jit_index *index, const struct jit_entry *entry)
 {
 	int ret = index->n == index->cap ? grow(index) : 0;
 
@@ -177,9 +177,9 @@ int code_index__add(struct code_index *index, const struct code_entry *entry)
 	return index->n - count_sorted(index) >= UNSORTED_MAX ? seal(index) : 0;
 }
 
-static bool is_better(const struct search *search, const struct code_entry *entry)
+static bool is_better(const struct search *search, const struct jit_entry *entry)
 {
-	const struct code_entry *best = search->best;
+	const struct jit_entry *best = search->best;
 	bool known, best_known, later;
 
 	if (!best)
@@ -197,7 +197,7 @@ static bool is_better(const struct search *search, const struct code_entry *entr
 static void visit(struct search *search, size_t lo, size_t hi)
 {
 	size_t mid = lo + (hi - lo) / 2;
-	const struct code_entry *entry = &search->index->entries[mid];
+	const struct jit_entry *entry = &search->index->entries[mid];
 
 	if (lo == hi || search->index->ends[mid] <= search->address || search->visits >= VISITS_MAX)
 		return;
@@ -210,8 +210,8 @@ static void visit(struct search *search, size_t lo, size_t hi)
 	visit(search, lo, mid);
 }
 
-bool code_index__find(struct code_index *index, uint64_t address, uint64_t time_ns,
-		      struct code_entry *ret)
+bool jit_index__find(struct jit_index *index, uint64_t address, uint64_t time_ns,
+		     struct jit_entry *ret)
 {
 	struct search search = { .index = index, .address = address, .time_ns = time_ns };
 
@@ -228,10 +228,10 @@ bool code_index__find(struct code_index *index, uint64_t address, uint64_t time_
 	return true;
 }
 
-void code_index__done(struct code_index *index)
+void jit_index__done(struct jit_index *index)
 {
 	give_back(index, index->cap);
 	free(index->entries);
 	free(index->ends);
-	*index = (struct code_index) { .account = index->account };
+	*index = (struct jit_index) { .account = index->account };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/capture/code_label.h"
+#include "core/capture/jit_label.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const char *base_name(const char *path)
 /* Sets the line. The line in a map's name is that of the function's start. The line in a jitdump
  * file is that of the code, which may be in an inlined function whose other properties are
  * unknown. */
-static void add_line(const struct code_symbol *from, struct runtime_symbol *to)
+static void add_line(const struct jit_symbol *from, struct runtime_symbol *to)
 {
 	if (!from->line || (to->file && strcmp(base_name(to->file), base_name(from->file)) != 0))
 		return;
@@ -24,8 +24,8 @@ static void add_line(const struct code_symbol *from, struct runtime_symbol *to)
 		to->file = from->file;
 }
 
-int code_label__of(const struct process *process, const struct code_symbol *symbol, char *buf,
-		   size_t size, struct runtime_label *ret)
+int jit_label__of(const struct process *process, const struct jit_symbol *symbol, char *buf,
+		  size_t size, struct runtime_label *ret)
 {
 	const struct runtime *const *runtimes = process->runtimes->list;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/target/code_sort.h"
+#include "core/target/jit_sort.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct key {
 	uint32_t from; /* index of the entry before the sort */
 };
 
-static void count(const struct code_entry *entries, size_t n, size_t counts[KEY_BYTES][DIGITS])
+static void count(const struct jit_entry *entries, size_t n, size_t counts[KEY_BYTES][DIGITS])
 {
 	memset(counts, 0, KEY_BYTES * sizeof(counts[0]));
 	for (size_t i = 0; i < n; i++)
@@ -38,10 +38,10 @@ static void sort_by_byte(const struct key *from, struct key *to, size_t n, int b
 		to[counts[from[i].start >> 8 * byte & 0xff]++] = from[i];
 }
 
-int code_sort(struct code_entry *entries, size_t n)
+int jit_sort(struct jit_entry *entries, size_t n)
 {
 	struct key *keys = malloc(2 * n * sizeof(*keys)), *from = keys, *to = keys + n, *other;
-	struct code_entry *sorted = malloc(n * sizeof(*sorted));
+	struct jit_entry *sorted = malloc(n * sizeof(*sorted));
 	size_t counts[KEY_BYTES][DIGITS];
 
 	if (!keys || !sorted) {

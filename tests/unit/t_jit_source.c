@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Files of compiled code that several processes share, and files that are made to be expensive.
  * Their memory, bytes and time are bounded. Code beyond a bound has no names and is counted. */
-#include "core/target/code_source.h"
+#include "core/target/jit_source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "core/base/quota.h"
 #include "core/base/stop.h"
 #include "core/base/util.h"
-#include "core/target/code_maps.h"
+#include "core/target/jit_maps.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
@@ -20,7 +20,7 @@
 #define PIECES 50000 /* pieces of code in a file */
 #define MIB    (1ULL << 20)
 
-static struct code_sources *sources;
+static struct jit_sources *sources;
 static char path[300];
 
 /* Writes a map of pieces of code, each @bytes long and @stride bytes after the previous one. */
@@ -34,14 +34,14 @@ static void write_map(const char *mode, unsigned n, unsigned stride, unsigned by
 		exit(1);
 }
 
-static struct code_source *open_source(uint32_t uid)
+static struct jit_source *open_source(uint32_t uid)
 {
-	struct code_source *source = NULL;
-	struct code_file file = CODE_FILE_NONE;
+	struct jit_source *source = NULL;
+	struct jit_file file = JIT_FILE_NONE;
 	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (code_file__open(root, path, getuid(), 0, &file, NULL) ||
-	    code_sources__share(sources, &file, false, uid, path, &source))
+	if (jit_file__open(root, path, getuid(), 0, &file, NULL) ||
+	    jit_sources__share(sources, &file, false, uid, path, &source))
 		exit(1);
 	close_fd(&root);
 	return source;
@@ -49,21 +49,20 @@ static struct code_source *open_source(uint32_t uid)
 
 static struct perf_map_counts counts;
 
-static void look(struct code_source *source, enum code_look how, uint64_t now)
+static void look(struct jit_source *source, enum jit_look how, uint64_t now)
 {
-	if (code_source__look(source, how, now, &counts))
+	if (jit_source__look(source, how, now, &counts))
 		exit(1);
 }
 
-static const char *name_of(struct code_source *source, uint64_t address)
+static const char *name_of(struct jit_source *source, uint64_t address)
 {
-	static struct code_symbol symbol;
-	struct code_entry entry;
+	static struct jit_symbol symbol;
+	struct jit_entry entry;
 
-	if (!code_source__find(source, address, UINT64_MAX, &entry))
+	if (!jit_source__find(source, address, UINT64_MAX, &entry))
 		return "";
-	return code_source__symbol(source, code_source__edition(source), &entry, address, 0,
-				   &symbol)
+	return jit_source__symbol(source, jit_source__edition(source), &entry, address, 0, &symbol)
 		       ? symbol.name
 		       : "(lost)";
 }
@@ -90,7 +89,7 @@ static bool is_over(void)
 
 static void test_sharing(void)
 {
-	struct code_source *a, *b, *other;
+	struct jit_source *a, *b, *other;
 	uint64_t retained;
 
 	quota__set_limits(NULL);
@@ -98,21 +97,21 @@ static void test_sharing(void)
 	a = open_source(USER);
 	b = open_source(USER);
 	ok(a == b, "a file has one source");
-	look(a, CODE_LOOK_ALL, 100);
+	look(a, JIT_LOOK_ALL, 100);
 	retained = quota__retained();
-	ok(retained >= PIECES * sizeof(struct code_entry), "its index is charged: %lu",
+	ok(retained >= PIECES * sizeof(struct jit_entry), "its index is charged: %lu",
 	   (long)retained);
-	look(b, CODE_LOOK_ALL, 200);
+	look(b, JIT_LOOK_ALL, 200);
 	is_int(quota__retained(), retained, "and there once");
 	is_int(counts.symbols, PIECES, "its lines are read once");
 	other = open_source(USER + 1);
 	ok(other != a, "another user has a source and a budget of its own");
-	code_source__release(other);
-	code_source__release(a);
+	jit_source__release(other);
+	jit_source__release(a);
 	is_str(name_of(b, 0x10000 + 16 * 7 + 3), "piece 7", "it stays for the other");
-	code_source__release(b);
+	jit_source__release(b);
 	is_int(quota__retained(), 0, "and goes with the last");
-	code_source__release(NULL);
+	jit_source__release(NULL);
 }
 
 /* Reads the file for two processes that share one map. */
@@ -120,8 +119,8 @@ static void test_processes(void)
 {
 	struct procfs_info one = { .pid = getpid(), .inner_pid = 2000000001, .uid = getuid() };
 	struct procfs_info two = one;
-	struct code_maps *maps[2];
-	struct code_place place;
+	struct jit_maps *maps[2];
+	struct jit_place place;
 	char names[2][64];
 	uint32_t version;
 
@@ -131,24 +130,24 @@ static void test_processes(void)
 	snprintf(path, sizeof(path), "%s", names[0]);
 	unlink(names[1]);
 	write_map("w", 10, 16, 16);
-	if (link(names[0], names[1]) || code_maps__new(&one, sources, &maps[0]) ||
-	    code_maps__new(&two, sources, &maps[1]))
+	if (link(names[0], names[1]) || jit_maps__new(&one, sources, &maps[0]) ||
+	    jit_maps__new(&two, sources, &maps[1]))
 		exit(1);
-	code_maps__look(maps[0], CODE_LOOK_ALL, 100);
-	code_maps__look(maps[1], CODE_LOOK_ALL, 100);
-	version = code_maps__version(maps[1]);
-	is_int(code_maps__version(maps[1]), version, "nothing has changed");
+	jit_maps__look(maps[0], JIT_LOOK_ALL, 100);
+	jit_maps__look(maps[1], JIT_LOOK_ALL, 100);
+	version = jit_maps__version(maps[1]);
+	is_int(jit_maps__version(maps[1]), version, "nothing has changed");
 	write_map("a", 20, 16, 16);
-	code_maps__look(maps[0], CODE_LOOK_ALL, 200);
-	ok(code_maps__version(maps[1]) != version,
+	jit_maps__look(maps[0], JIT_LOOK_ALL, 200);
+	ok(jit_maps__version(maps[1]) != version,
 	   "what one process's look has found, another's answers are of, too");
-	ok(code_maps__find(maps[1], 0x10000 + 15 * 16, 300, &place), "it has the new code");
+	ok(jit_maps__find(maps[1], 0x10000 + 15 * 16, 300, &place), "it has the new code");
 	write_map("w", 1, 16, 16);
-	code_maps__look(maps[0], CODE_LOOK_ALL, 300);
-	ok(!code_maps__find(maps[1], 0x10000 + 15 * 16, 400, &place), "and the file written anew");
-	code_maps__free(maps[0]);
-	ok(code_maps__find(maps[1], 0x10000, 400, &place), "it outlives the other");
-	code_maps__free(maps[1]);
+	jit_maps__look(maps[0], JIT_LOOK_ALL, 300);
+	ok(!jit_maps__find(maps[1], 0x10000 + 15 * 16, 400, &place), "and the file written anew");
+	jit_maps__free(maps[0]);
+	ok(jit_maps__find(maps[1], 0x10000, 400, &place), "it outlives the other");
+	jit_maps__free(maps[1]);
 	unlink(names[0]);
 	unlink(names[1]);
 	snprintf(path, sizeof(path), "%s/map", workdir);
@@ -156,31 +155,31 @@ static void test_processes(void)
 
 static void test_memory(void)
 {
-	struct code_source *source;
+	struct jit_source *source;
 
 	limit(QUOTA_INDEXED, MIB);
 	write_map("w", 100, 16, 16);
 	source = open_source(USER);
-	look(source, CODE_LOOK_ALL, 100);
+	look(source, JIT_LOOK_ALL, 100);
 	is_str(name_of(source, 0x10000), "piece 0", "a file within its budget");
 	write_map("a", PIECES, 16, 16);
-	look(source, CODE_LOOK_ALL, 200);
+	look(source, JIT_LOOK_ALL, 200);
 	is_str(name_of(source, 0x10000), "", "over the budget there is no index");
 	is_int(quota__retained(), 0, "nor memory of it");
 	ok(quota__retained_max() <= MIB, "there never was more: %lu", (long)quota__retained_max());
 	ok(is_over(), "which is counted by name");
 	write_map("w", 10, 16, 16);
-	look(source, CODE_LOOK_FILES, 300);
+	look(source, JIT_LOOK_FILES, 300);
 	is_str(name_of(source, 0x10000), "", "it is not tried again at once");
-	look(source, CODE_LOOK_FILES, 300 + 20 * NSEC_PER_SEC);
+	look(source, JIT_LOOK_FILES, 300 + 20 * NSEC_PER_SEC);
 	is_str(name_of(source, 0x10000), "piece 0", "but later: it may have become less");
-	code_source__release(source);
+	jit_source__release(source);
 }
 
 /* A file that is rewritten before each read. */
 static void test_rewriting(void)
 {
-	struct code_source *source;
+	struct jit_source *source;
 	struct stat st;
 	unsigned n = 0;
 
@@ -192,37 +191,37 @@ static void test_rewriting(void)
 	counts = (struct perf_map_counts) {};
 	for (n = 0; n < 100 && !is_over(); n++) {
 		write_map("w", PIECES - n, 16, 16);
-		look(source, CODE_LOOK_FILES, 100 + n);
+		look(source, JIT_LOOK_FILES, 100 + n);
 	}
 	ok(is_over(), "a file that is written anew all the time comes to its limit");
 	ok(counts.symbols <= 11 * PIECES && n > 5, "%lu lines of %u readings are read",
 	   (long)counts.symbols, n);
 	is_str(name_of(source, 0x10000), "", "then it has no names");
-	code_source__release(source);
+	jit_source__release(source);
 }
 
 /* Each search would scan thousands of entries. */
 static void test_overlaps(void)
 {
 	enum { SEARCHES = 1000000 };
-	struct code_source *source;
-	struct code_entry entry;
+	struct jit_source *source;
+	struct jit_entry entry;
 	int n = 0;
 
 	limit(QUOTA_CPU_NS, 2 * NSEC_PER_SEC);
 	write_map("w", PIECES, 1, PIECES);
 	source = open_source(USER);
-	look(source, CODE_LOOK_ALL, 100);
-	ok(code_source__find(source, 0x10000 + PIECES / 2, 50, &entry), "ranges that overlap");
-	while (n < SEARCHES && code_source__find(source, 0x10000 + PIECES / 2, n, &entry))
+	look(source, JIT_LOOK_ALL, 100);
+	ok(jit_source__find(source, 0x10000 + PIECES / 2, 50, &entry), "ranges that overlap");
+	while (n < SEARCHES && jit_source__find(source, 0x10000 + PIECES / 2, n, &entry))
 		n++;
 	ok(n < SEARCHES && is_over(), "searches that are long end: after %d", n);
-	code_source__release(source);
+	jit_source__release(source);
 }
 
 static void test_huge(void)
 {
-	struct code_source *source;
+	struct jit_source *source;
 	int fd;
 
 	quota__set_limits(NULL);
@@ -233,44 +232,44 @@ static void test_huge(void)
 	close(fd);
 	source = open_source(USER);
 	counts = (struct perf_map_counts) {};
-	look(source, CODE_LOOK_ALL, 100);
+	look(source, JIT_LOOK_ALL, 100);
 	ok(is_over() && !counts.symbols, "a map of 4 GiB is not read at all");
-	code_source__release(source);
+	jit_source__release(source);
 	if (truncate(path, 1ULL << 30))
 		exit(1);
 	quota__set_limits(NULL);
 	source = open_source(USER + 1);
-	look(source, CODE_LOOK_ALL, 100);
+	look(source, JIT_LOOK_ALL, 100);
 	ok(counts.symbols == 1 && !strcmp(name_of(source, 0x10000), "piece 0"),
 	   "a line before a GiB of zeroes");
-	code_source__release(source);
+	jit_source__release(source);
 	unlink(path);
 }
 
 static void test_stop(void)
 {
-	struct code_source *source;
+	struct jit_source *source;
 
 	quota__set_limits(NULL);
 	write_map("w", PIECES, 16, 16);
 	source = open_source(USER);
 	counts = (struct perf_map_counts) {};
 	stop__request();
-	look(source, CODE_LOOK_ALL, 100);
+	look(source, JIT_LOOK_ALL, 100);
 	is_int(counts.symbols, 0, "nothing is read after a stop");
 	stop__clear();
-	look(source, CODE_LOOK_ALL, 200);
+	look(source, JIT_LOOK_ALL, 200);
 	is_int(counts.symbols, PIECES, "what was left is read when the stop is withdrawn");
 	is_str(name_of(source, 0x10000 + 16 * (PIECES - 1)), "piece 49999", "to the end");
 	is_int(quota__over_count(), 0, "a stop is no fault of the file");
-	code_source__release(source);
+	jit_source__release(source);
 }
 
 int main(void)
 {
 	workdir__make();
 	snprintf(path, sizeof(path), "%s/map", workdir);
-	sources = code_sources__new();
+	sources = jit_sources__new();
 	if (!sources)
 		exit(1);
 	test_sharing();
@@ -280,7 +279,7 @@ int main(void)
 	test_overlaps();
 	test_huge();
 	test_stop();
-	code_sources__free(sources);
-	code_sources__free(NULL);
+	jit_sources__free(sources);
+	jit_sources__free(NULL);
 	return tap__done();
 }

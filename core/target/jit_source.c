@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/target/code_source.h"
+#include "core/target/jit_source.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 
 #include "core/base/quota.h"
 #include "core/base/util.h"
-#include "core/target/code_maps.h"
+#include "core/target/jit_maps.h"
 #include "core/target/jitdump.h"
 
-/* Bytes of one file that are read in one code_source__look(). They take about 5 and 150 ms. */
+/* Bytes of one file that are read in one jit_source__look(). They take about 5 and 150 ms. */
 #define GROWTH_BYTES (1 << 20)
 #define FILES_BYTES  (32 << 20)
 
@@ -31,15 +31,15 @@ struct identity { /* without padding, as its bytes are hashed */
 	uint64_t copy; /* serial number of a copy, which is never shared; 0: not a copy */
 };
 
-struct code_source {
-	struct code_sources *all;
+struct jit_source {
+	struct jit_sources *all;
 	struct identity identity;
 	uint32_t refs;
 	uint32_t edition, changes;
 	struct quota_account *account;
 	uint64_t copied; /* bytes of a copy in memory */
-	struct code_file file;
-	struct code_index index;
+	struct jit_file file;
+	struct jit_index index;
 	struct jitdump dump;
 	bool anew;	   /* the file was rewritten and must be read from its start */
 	bool is_too_large; /* over the budget: there is no index ... */
@@ -49,25 +49,25 @@ struct code_source {
 	UT_hash_handle hh;
 };
 
-struct code_sources {
-	struct code_source *list;
+struct jit_sources {
+	struct jit_source *list;
 	uint32_t last_edition;
 	uint64_t last_copy;
 };
 
-struct code_sources *code_sources__new(void)
+struct jit_sources *jit_sources__new(void)
 {
-	return calloc(1, sizeof(struct code_sources));
+	return calloc(1, sizeof(struct jit_sources));
 }
 
-void code_sources__free(struct code_sources *sources)
+void jit_sources__free(struct jit_sources *sources)
 {
 	free(sources);
 }
 
-static void forget(struct code_source *source)
+static void forget(struct jit_source *source)
 {
-	code_index__done(&source->index);
+	jit_index__done(&source->index);
 	source->dump = (struct jitdump) {};
 	source->edition = ++source->all->last_edition;
 	source->changes++;
@@ -77,7 +77,7 @@ static void forget(struct code_source *source)
 }
 
 /* Drops the index, and thereby the names of all code that has no name yet. */
-static void give_up(struct code_source *source, uint64_t now_ns)
+static void give_up(struct jit_source *source, uint64_t now_ns)
 {
 	forget(source);
 	source->is_too_large = true;
@@ -87,7 +87,7 @@ static void give_up(struct code_source *source, uint64_t now_ns)
 }
 
 /* Charges the memory of a copied file. */
-static int charge_copy(struct code_source *source)
+static int charge_copy(struct jit_source *source)
 {
 	struct stat st;
 	int ret;
@@ -101,23 +101,23 @@ static int charge_copy(struct code_source *source)
 	return ret;
 }
 
-static void free_source(struct code_source *source)
+static void free_source(struct jit_source *source)
 {
-	code_index__done(&source->index);
+	jit_index__done(&source->index);
 	quota__give_back(source->account, source->copied);
 	quota__close(source->account);
-	code_file__close(&source->file);
+	jit_file__close(&source->file);
 	free(source);
 }
 
-static int add_source(struct code_sources *sources, struct code_file *file,
-		      const struct identity *identity, const char *path, struct code_source **ret)
+static int add_source(struct jit_sources *sources, struct jit_file *file,
+		      const struct identity *identity, const char *path, struct jit_source **ret)
 {
-	struct code_source *source = calloc(1, sizeof(*source));
+	struct jit_source *source = calloc(1, sizeof(*source));
 	int code;
 
 	if (!source) {
-		code_file__close(file);
+		jit_file__close(file);
 		return -ENOMEM;
 	}
 	source->all = sources;
@@ -126,7 +126,7 @@ static int add_source(struct code_sources *sources, struct code_file *file,
 	source->account = quota__open(&(struct quota_subject) {
 		.dev = file->dev, .ino = file->ino, .uid = identity->uid, .name = path });
 	source->file = *file;
-	*file = CODE_FILE_NONE;
+	*file = JIT_FILE_NONE;
 	source->file.account = source->index.account = source->account;
 	code = source->account ? charge_copy(source) : -ENOMEM;
 	if (code) {
@@ -138,20 +138,20 @@ static int add_source(struct code_sources *sources, struct code_file *file,
 	return 0;
 }
 
-int code_sources__share(struct code_sources *sources, struct code_file *file, bool is_jitdump,
-			uint32_t uid, const char *path, struct code_source **ret)
+int jit_sources__share(struct jit_sources *sources, struct jit_file *file, bool is_jitdump,
+		       uint32_t uid, const char *path, struct jit_source **ret)
 {
 	struct identity identity = { .dev = file->dev,
 				     .ino = file->ino,
 				     .uid = uid,
 				     .is_jitdump = is_jitdump,
 				     .copy = file->copied_ns ? ++sources->last_copy : 0 };
-	struct code_source *source;
+	struct jit_source *source;
 	int code = 0;
 
 	HASH_FIND(hh, sources->list, &identity, sizeof(identity), source);
 	if (source)
-		code_file__close(file);
+		jit_file__close(file);
 	else
 		code = add_source(sources, file, &identity, path, &source);
 	if (code)
@@ -161,7 +161,7 @@ int code_sources__share(struct code_sources *sources, struct code_file *file, bo
 	return 0;
 }
 
-void code_source__release(struct code_source *source)
+void jit_source__release(struct jit_source *source)
 {
 	if (!source || --source->refs)
 		return;
@@ -171,7 +171,7 @@ void code_source__release(struct code_source *source)
 
 /* --- reading --- */
 
-static int64_t read_part(struct code_source *source, uint64_t max, uint64_t now_ns,
+static int64_t read_part(struct jit_source *source, uint64_t max, uint64_t now_ns,
 			 struct perf_map_counts *counts)
 {
 	struct jitdump before = source->dump;
@@ -186,7 +186,7 @@ static int64_t read_part(struct code_source *source, uint64_t max, uint64_t now_
 	return taken;
 }
 
-static int read_more(struct code_source *source, uint64_t max, uint64_t now_ns,
+static int read_more(struct jit_source *source, uint64_t max, uint64_t now_ns,
 		     struct perf_map_counts *counts)
 {
 	struct quota_account *previous = quota__enter(source->account);
@@ -204,28 +204,28 @@ static int read_more(struct code_source *source, uint64_t max, uint64_t now_ns,
 	return taken == -ENOMEM ? -ENOMEM : 0;
 }
 
-int code_source__look(struct code_source *source, enum code_look how, uint64_t now_ns,
-		      struct perf_map_counts *counts)
+int jit_source__look(struct jit_source *source, enum jit_look how, uint64_t now_ns,
+		     struct perf_map_counts *counts)
 {
-	static const uint64_t most[] = { [CODE_LOOK_GROWTH] = GROWTH_BYTES,
-					 [CODE_LOOK_FILES] = FILES_BYTES,
-					 [CODE_LOOK_ALL] = UINT64_MAX };
-	enum code_file_state state = code_file__look(&source->file);
+	static const uint64_t most[] = { [JIT_LOOK_GROWTH] = GROWTH_BYTES,
+					 [JIT_LOOK_FILES] = FILES_BYTES,
+					 [JIT_LOOK_ALL] = UINT64_MAX };
+	enum jit_file_state state = jit_file__look(&source->file);
 
-	if (source->file.size > CODE_FILE_MAX) {
+	if (source->file.size > JIT_FILE_MAX) {
 		if (!source->is_too_large)
 			give_up(source, now_ns);
 		return 0;
 	}
-	source->anew |= state == CODE_FILE_REWRITTEN;
+	source->anew |= state == JIT_FILE_REWRITTEN;
 	source->anew |= source->is_too_large && now_ns >= source->retry_ns;
 	if (source->anew) {
-		if (how == CODE_LOOK_GROWTH)
+		if (how == JIT_LOOK_GROWTH)
 			return 0; /* a file that is rewritten continuously must not cost more */
 		forget(source);
 	} else if (source->is_too_large) {
 		return 0;
-	} else if (state == CODE_FILE_SAME) {
+	} else if (state == JIT_FILE_SAME) {
 		source->whole_ns = now_ns;
 		return 0;
 	}
@@ -234,27 +234,27 @@ int code_source__look(struct code_source *source, enum code_look how, uint64_t n
 
 /* --- queries --- */
 
-const struct code_file *code_source__file(const struct code_source *source)
+const struct jit_file *jit_source__file(const struct jit_source *source)
 {
 	return &source->file;
 }
 
-uint32_t code_source__changes(const struct code_source *source)
+uint32_t jit_source__changes(const struct jit_source *source)
 {
 	return source->changes;
 }
 
-uint32_t code_source__edition(const struct code_source *source)
+uint32_t jit_source__edition(const struct jit_source *source)
 {
 	return source->edition;
 }
 
 /* Charges long searches: ranges that overlap a thousand times make each search long. */
-bool code_source__find(struct code_source *source, uint64_t address, uint64_t time_ns,
-		       struct code_entry *ret)
+bool jit_source__find(struct jit_source *source, uint64_t address, uint64_t time_ns,
+		      struct jit_entry *ret)
 {
 	uint64_t before = source->index.visits, visits;
-	bool found = code_index__find(&source->index, address, time_ns, ret);
+	bool found = jit_index__find(&source->index, address, time_ns, ret);
 
 	visits = source->index.visits - before;
 	if (visits > FREE_VISITS &&
@@ -265,9 +265,8 @@ bool code_source__find(struct code_source *source, uint64_t address, uint64_t ti
 	return found;
 }
 
-bool code_source__symbol(struct code_source *source, uint32_t edition,
-			 const struct code_entry *entry, uint64_t address, uint32_t skew,
-			 struct code_symbol *ret)
+bool jit_source__symbol(struct jit_source *source, uint32_t edition, const struct jit_entry *entry,
+			uint64_t address, uint32_t skew, struct jit_symbol *ret)
 {
 	ret->file[0] = '\0';
 	ret->line = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/target/code_maps.h"
+#include "core/target/jit_maps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,13 +9,13 @@
 #include "core/base/fd_limit.h"
 #include "core/base/util.h"
 #include "core/files/target_file.h"
-#include "core/target/code_file.h"
-#include "core/target/code_source.h"
+#include "core/target/jit_file.h"
+#include "core/target/jit_source.h"
 #include "core/target/perf_map.h"
 #include "core/target/process_words.h"
 #include "core/target/procfs.h"
 
-#define WRITERS_MAX (1 + CODE_ANCESTORS_MAX)
+#define WRITERS_MAX (1 + JIT_ANCESTORS_MAX)
 #define MORE_MAX    16 /* jitdump files with other names: some compilers have one for each thread */
 #define SLOTS_MAX   (2 * WRITERS_MAX + 1 + MORE_MAX)
 
@@ -26,18 +26,18 @@ struct slot {
 	uint64_t start, end;  /* its mapping in the process; 0: not mapped */
 	uint64_t start_ticks; /* start of the process that writes it */
 	uint64_t until_ns;    /* end of the validity; later reports are about another process */
-	struct code_source *source; /* NULL: not open */
-	uint32_t edition, changes;  /* state of the source when the version was computed last */
+	struct jit_source *source; /* NULL: not open */
+	uint32_t edition, changes; /* state of the source when the version was computed last */
 };
 
-struct code_maps {
+struct jit_maps {
 	struct procfs_info info;
 	int root_fd;
-	bool root_is_new; /* the root and `info` are current; valid within one code_maps__look() */
-	struct code_sources *sources; /* borrowed */
+	bool root_is_new; /* the root and `info` are current; valid within one jit_maps__look() */
+	struct jit_sources *sources; /* borrowed */
 	struct slot slots[SLOTS_MAX];
 	size_t n_slots;
-	struct code_ancestor writers[WRITERS_MAX]; /* the process itself is the first */
+	struct jit_ancestor writers[WRITERS_MAX]; /* the process itself is the first */
 	size_t n_writers;
 	uint32_t version;
 	uint64_t looked_ns;
@@ -46,8 +46,8 @@ struct code_maps {
 	bool has_refusal, was_refused;
 };
 
-static struct slot *add_slot(struct code_maps *maps, const char *path, bool is_jitdump,
-			     const struct code_ancestor *writer)
+static struct slot *add_slot(struct jit_maps *maps, const char *path, bool is_jitdump,
+			     const struct jit_ancestor *writer)
 {
 	struct slot *slot = &maps->slots[maps->n_slots];
 	char *copy;
@@ -62,7 +62,7 @@ static struct slot *add_slot(struct code_maps *maps, const char *path, bool is_j
 	return slot;
 }
 
-void code_maps__inherit(struct code_maps *maps, const struct code_ancestor *ancestor)
+void jit_maps__inherit(struct jit_maps *maps, const struct jit_ancestor *ancestor)
 {
 	char path[64];
 
@@ -77,7 +77,7 @@ void code_maps__inherit(struct code_maps *maps, const struct code_ancestor *ance
 
 /* Adds the perf map in the directory for temporary files that the environment of the process names,
  * if any. .NET 7 and older write the map there. */
-static void add_temporary(struct code_maps *maps)
+static void add_temporary(struct jit_maps *maps)
 {
 	char directory[256], path[sizeof(directory) + 32];
 
@@ -91,10 +91,10 @@ static void add_temporary(struct code_maps *maps)
 	add_slot(maps, path, false, &maps->writers[0]);
 }
 
-int code_maps__new(const struct procfs_info *info, struct code_sources *sources,
-		   struct code_maps **ret)
+int jit_maps__new(const struct procfs_info *info, struct jit_sources *sources,
+		  struct jit_maps **ret)
 {
-	struct code_maps *maps = calloc(1, sizeof(*maps));
+	struct jit_maps *maps = calloc(1, sizeof(*maps));
 
 	if (!maps)
 		return -ENOMEM;
@@ -102,21 +102,21 @@ int code_maps__new(const struct procfs_info *info, struct code_sources *sources,
 	maps->sources = sources;
 	maps->root_fd = -1;
 	maps->version = 1;
-	code_maps__inherit(maps, &(struct code_ancestor) { info->inner_pid, info->start_ticks,
-							   UINT64_MAX });
+	jit_maps__inherit(maps, &(struct jit_ancestor) { info->inner_pid, info->start_ticks,
+							 UINT64_MAX });
 	add_temporary(maps);
 	*ret = maps;
 	return 0;
 }
 
-void code_maps__free(struct code_maps *maps)
+void jit_maps__free(struct jit_maps *maps)
 {
 	size_t i;
 
 	if (!maps)
 		return;
 	for (i = 0; i < maps->n_slots; i++) {
-		code_source__release(maps->slots[i].source);
+		jit_source__release(maps->slots[i].source);
 		free(maps->slots[i].path);
 	}
 	close_fd(&maps->root_fd);
@@ -156,7 +156,7 @@ static bool parse_name(const char *name, unsigned ret_pids[2])
 	return rest && !strcmp(rest, ".dump");
 }
 
-static const struct code_ancestor *writer_of(const struct code_maps *maps, const char *path)
+static const struct jit_ancestor *writer_of(const struct jit_maps *maps, const char *path)
 {
 	const char *base = strrchr(path, '/');
 	unsigned pids[2];
@@ -170,9 +170,9 @@ static const struct code_ancestor *writer_of(const struct code_maps *maps, const
 	return NULL;
 }
 
-void code_maps__offer(struct code_maps *maps, const char *path, uint64_t start, uint64_t end)
+void jit_maps__offer(struct jit_maps *maps, const char *path, uint64_t start, uint64_t end)
 {
-	const struct code_ancestor *writer = writer_of(maps, path);
+	const struct jit_ancestor *writer = writer_of(maps, path);
 	struct slot *slot = NULL;
 
 	for (size_t i = 0; writer && i < maps->n_slots; i++)
@@ -190,7 +190,7 @@ void code_maps__offer(struct code_maps *maps, const char *path, uint64_t start, 
 
 /* Opens the process's root and updates its UID, as a process may change its user. A process that
  * has ended is assumed to have had braid's root if it had the same PID in its namespace. */
-static int open_root(struct code_maps *maps)
+static int open_root(struct jit_maps *maps)
 {
 	struct procfs_info info;
 
@@ -209,22 +209,22 @@ static int open_root(struct code_maps *maps)
 	return maps->root_is_new ? 0 : -ENOENT;
 }
 
-static int open_slot(struct code_maps *maps, struct slot *slot)
+static int open_slot(struct jit_maps *maps, struct slot *slot)
 {
-	struct code_file file = CODE_FILE_NONE;
+	struct jit_file file = JIT_FILE_NONE;
 	int64_t begin_s = procfs__begin_s(slot->start_ticks);
 	struct err err = {};
 	int rc = open_root(maps);
 
 	if (!rc && slot->end)
-		code_file__open_mapped(maps->info.pid, slot->start, slot->end, maps->info.uid,
-				       begin_s, &file, NULL);
+		jit_file__open_mapped(maps->info.pid, slot->start, slot->end, maps->info.uid,
+				      begin_s, &file, NULL);
 	if (!rc && file.fd < 0)
-		rc = code_file__open(maps->root_fd, slot->path, maps->info.uid, begin_s, &file,
-				     &err);
+		rc = jit_file__open(maps->root_fd, slot->path, maps->info.uid, begin_s, &file,
+				    &err);
 	if (file.fd >= 0) {
-		rc = code_sources__share(maps->sources, &file, slot->is_jitdump, maps->info.uid,
-					 slot->path, &slot->source);
+		rc = jit_sources__share(maps->sources, &file, slot->is_jitdump, maps->info.uid,
+					slot->path, &slot->source);
 		return rc == -ENOMEM ? rc : 0;
 	}
 	if (rc == -ENOENT || !err.text[0] || maps->was_refused)
@@ -234,23 +234,23 @@ static int open_slot(struct code_maps *maps, struct slot *slot)
 	return 0;
 }
 
-static int look_at(struct code_maps *maps, struct slot *slot, enum code_look how, uint64_t now_ns)
+static int look_at(struct jit_maps *maps, struct slot *slot, enum jit_look how, uint64_t now_ns)
 {
 	int rc = 0;
 
-	if (how != CODE_LOOK_GROWTH && slot->source && !slot->end && maps->root_fd >= 0 &&
-	    code_file__is_replaced(code_source__file(slot->source), maps->root_fd, slot->path)) {
-		code_source__release(slot->source);
+	if (how != JIT_LOOK_GROWTH && slot->source && !slot->end && maps->root_fd >= 0 &&
+	    jit_file__is_replaced(jit_source__file(slot->source), maps->root_fd, slot->path)) {
+		jit_source__release(slot->source);
 		slot->source = NULL;
 	}
-	if (how != CODE_LOOK_GROWTH && !slot->source)
+	if (how != JIT_LOOK_GROWTH && !slot->source)
 		rc = open_slot(maps, slot);
 	if (rc || !slot->source)
 		return rc;
-	return code_source__look(slot->source, how, now_ns, &maps->counts);
+	return jit_source__look(slot->source, how, now_ns, &maps->counts);
 }
 
-int code_maps__look(struct code_maps *maps, enum code_look how, uint64_t now_ns)
+int jit_maps__look(struct jit_maps *maps, enum jit_look how, uint64_t now_ns)
 {
 	int rc = 0;
 	size_t i;
@@ -262,7 +262,7 @@ int code_maps__look(struct code_maps *maps, enum code_look how, uint64_t now_ns)
 	return rc;
 }
 
-uint64_t code_maps__looked_ns(const struct code_maps *maps)
+uint64_t jit_maps__looked_ns(const struct jit_maps *maps)
 {
 	return maps->looked_ns;
 }
@@ -271,8 +271,8 @@ uint64_t code_maps__looked_ns(const struct code_maps *maps)
  * file may have caused the read. */
 static bool has_changed(struct slot *slot)
 {
-	uint32_t edition = slot->source ? code_source__edition(slot->source) : 0;
-	uint32_t changes = slot->source ? code_source__changes(slot->source) : 0;
+	uint32_t edition = slot->source ? jit_source__edition(slot->source) : 0;
+	uint32_t changes = slot->source ? jit_source__changes(slot->source) : 0;
 	bool ret = edition != slot->edition || changes != slot->changes;
 
 	slot->edition = edition;
@@ -280,7 +280,7 @@ static bool has_changed(struct slot *slot)
 	return ret;
 }
 
-uint32_t code_maps__version(struct code_maps *maps)
+uint32_t jit_maps__version(struct jit_maps *maps)
 {
 	bool changed = false;
 
@@ -293,8 +293,8 @@ uint32_t code_maps__version(struct code_maps *maps)
 
 /* --- queries --- */
 
-static bool find_among(struct code_maps *maps, bool jitdumps, uint64_t address, uint64_t time_ns,
-		       struct code_place *ret)
+static bool find_among(struct jit_maps *maps, bool jitdumps, uint64_t address, uint64_t time_ns,
+		       struct jit_place *ret)
 {
 	size_t i;
 
@@ -302,40 +302,40 @@ static bool find_among(struct code_maps *maps, bool jitdumps, uint64_t address, 
 		const struct slot *slot = &maps->slots[i];
 
 		if (slot->is_jitdump != jitdumps || !slot->source ||
-		    !code_source__find(slot->source, address, min_of(time_ns, slot->until_ns),
-				       &ret->entry))
+		    !jit_source__find(slot->source, address, min_of(time_ns, slot->until_ns),
+				      &ret->entry))
 			continue;
 		ret->source = i;
-		ret->edition = code_source__edition(slot->source);
+		ret->edition = jit_source__edition(slot->source);
 		return true;
 	}
 	return false;
 }
 
 /* Searches jitdump files first: they have times and lines. */
-bool code_maps__find(struct code_maps *maps, uint64_t address, uint64_t time_ns,
-		     struct code_place *ret)
+bool jit_maps__find(struct jit_maps *maps, uint64_t address, uint64_t time_ns,
+		    struct jit_place *ret)
 {
 	return find_among(maps, true, address, time_ns, ret) ||
 	       find_among(maps, false, address, time_ns, ret);
 }
 
-bool code_maps__symbol(const struct code_maps *maps, const struct code_place *place,
-		       uint64_t address, uint32_t skew, struct code_symbol *ret)
+bool jit_maps__symbol(const struct jit_maps *maps, const struct jit_place *place, uint64_t address,
+		      uint32_t skew, struct jit_symbol *ret)
 {
 	const struct slot *slot = &maps->slots[place->source];
 
 	return slot->source &&
-	       code_source__symbol(slot->source, place->edition, &place->entry, address, skew, ret);
+	       jit_source__symbol(slot->source, place->edition, &place->entry, address, skew, ret);
 }
 
-void code_maps__count(const struct code_maps *maps, struct code_maps_counts *add_to)
+void jit_maps__count(const struct jit_maps *maps, struct jit_maps_counts *add_to)
 {
 	add_to->symbols += maps->counts.symbols;
 	add_to->skipped += maps->counts.skipped;
 }
 
-bool code_maps__refusal(struct code_maps *maps, struct err *ret)
+bool jit_maps__refusal(struct jit_maps *maps, struct err *ret)
 {
 	bool had = maps->has_refusal;
 

@@ -11,7 +11,7 @@
 
 #include "core/base/quota.h"
 #include "core/base/util.h"
-#include "core/target/code_maps.h"
+#include "core/target/jit_maps.h"
 #include "tests/fuzz/fuzz.h"
 
 #define USER 4711
@@ -38,8 +38,8 @@ struct run {
 	size_t written;
 	unsigned queried, found;
 	uint64_t spent_ns, now_ns;
-	struct code_sources *sources;
-	struct code_source *source;
+	struct jit_sources *sources;
+	struct jit_source *source;
 	struct perf_map_counts counts;
 };
 
@@ -120,14 +120,14 @@ static void append_code(struct run *run, const struct op *op, bool moves)
 static void ask(struct run *run, const struct op *op)
 {
 	uint64_t at = 0x1000 + op->how * 256UL;
-	struct code_symbol symbol;
-	struct code_entry entry;
+	struct jit_symbol symbol;
+	struct jit_entry entry;
 
 	for (unsigned i = 0; i < op->n && run->queried < QUERIES_MAX; i++, at += op->stride) {
 		run->queried++;
-		run->found += code_source__find(run->source, at, UINT64_MAX, &entry) &&
-			      code_source__symbol(run->source, code_source__edition(run->source),
-						  &entry, at, 0, &symbol);
+		run->found += jit_source__find(run->source, at, UINT64_MAX, &entry) &&
+			      jit_source__symbol(run->source, jit_source__edition(run->source),
+						 &entry, at, 0, &symbol);
 	}
 }
 
@@ -156,7 +156,7 @@ static void step(struct run *run, const struct op *op)
 	case LOOK:
 		before = thread_cpu_ns();
 		run->now_ns += op->n * NSEC_PER_SEC;
-		if (code_source__look(run->source, op->how % 3, run->now_ns, &run->counts))
+		if (jit_source__look(run->source, op->how % 3, run->now_ns, &run->counts))
 			abort();
 		run->spent_ns += thread_cpu_ns() - before;
 		break;
@@ -171,8 +171,8 @@ bool target__run(const uint8_t *data, size_t size)
 {
 	struct run run = { .fd = memfd_create("fuzz", MFD_CLOEXEC),
 			   .is_jitdump = size && data[0] & 1,
-			   .sources = code_sources__new() };
-	struct code_file file = CODE_FILE_NONE;
+			   .sources = jit_sources__new() };
+	struct jit_file file = JIT_FILE_NONE;
 	struct op op;
 
 	if (run.fd < 0 || !run.sources)
@@ -180,7 +180,7 @@ bool target__run(const uint8_t *data, size_t size)
 	quota__set_limits(&fuzz_limits);
 	file.fd = dup(run.fd);
 	file.ino = 1;
-	if (code_sources__share(run.sources, &file, run.is_jitdump, USER, "fuzz", &run.source))
+	if (jit_sources__share(run.sources, &file, run.is_jitdump, USER, "fuzz", &run.source))
 		abort();
 	begin_file(&run);
 	for (size_t at = 1; at + sizeof(op) <= size; at += sizeof(op)) {
@@ -191,10 +191,10 @@ bool target__run(const uint8_t *data, size_t size)
 		fuzz__die("%lu ms of CPU time", (unsigned long)(run.spent_ns / 1000000));
 	if (quota__retained_max() > BUDGET_BYTES)
 		fuzz__die("%lu bytes kept", (unsigned long)quota__retained_max());
-	code_source__release(run.source);
+	jit_source__release(run.source);
 	if (quota__retained())
 		fuzz__die("%lu bytes are not given back", (unsigned long)quota__retained());
-	code_sources__free(run.sources);
+	jit_sources__free(run.sources);
 	close(run.fd);
 	return run.found > 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The maps of a process, here the test itself: files that appear, grow, are rewritten and
  * disappear. Also the maps of its ancestor, and files that braid does not trust. */
-#include "core/target/code_maps.h"
+#include "core/target/jit_maps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 #include "tests/unit/workdir.h"
 
 static char map_path[64], dump_path[64];
-static struct code_sources *sources;
-static struct code_maps *maps;
+static struct jit_sources *sources;
+static struct jit_maps *maps;
 static struct procfs_info self;
 
 static void remove_files(void)
@@ -27,9 +27,9 @@ static void remove_files(void)
 
 static void begin(void)
 {
-	code_maps__free(maps);
+	jit_maps__free(maps);
 	remove_files();
-	if (code_maps__new(&self, sources, &maps))
+	if (jit_maps__new(&self, sources, &maps))
 		exit(1);
 }
 
@@ -63,12 +63,12 @@ static void write_dump(const char *path, uint64_t time, uint64_t address, const 
 
 static const char *name_at(uint64_t address, uint64_t time)
 {
-	static struct code_symbol symbol;
-	struct code_place place;
+	static struct jit_symbol symbol;
+	struct jit_place place;
 
-	if (!code_maps__find(maps, address, time, &place))
+	if (!jit_maps__find(maps, address, time, &place))
 		return "";
-	return code_maps__symbol(maps, &place, address, 0, &symbol) ? symbol.name : "(lost)";
+	return jit_maps__symbol(maps, &place, address, 0, &symbol) ? symbol.name : "(lost)";
 }
 
 static void test_growth(void)
@@ -76,36 +76,36 @@ static void test_growth(void)
 	uint32_t version;
 
 	begin();
-	code_maps__look(maps, CODE_LOOK_FILES, 100);
+	jit_maps__look(maps, JIT_LOOK_FILES, 100);
 	is_str(name_at(0x1000, 100), "", "no file");
 	write_file(map_path, "w", "1000 100 one\n");
-	code_maps__look(maps, CODE_LOOK_GROWTH, 200);
+	jit_maps__look(maps, JIT_LOOK_GROWTH, 200);
 	is_str(name_at(0x1000, 200), "", "a quick look opens no file");
-	version = code_maps__version(maps);
-	code_maps__look(maps, CODE_LOOK_FILES, 300);
+	version = jit_maps__version(maps);
+	jit_maps__look(maps, JIT_LOOK_FILES, 300);
 	is_str(name_at(0x1000, 10), "one", "what is there at first has been there before");
-	ok(code_maps__version(maps) != version, "answers have changed, and so has the version");
-	version = code_maps__version(maps);
-	code_maps__look(maps, CODE_LOOK_FILES, 400);
-	is_int(code_maps__version(maps), version, "nothing has changed");
+	ok(jit_maps__version(maps) != version, "answers have changed, and so has the version");
+	version = jit_maps__version(maps);
+	jit_maps__look(maps, JIT_LOOK_FILES, 400);
+	is_int(jit_maps__version(maps), version, "nothing has changed");
 	write_file(map_path, "a", "1000 100 two\n");
-	code_maps__look(maps, CODE_LOOK_GROWTH, 500);
-	is_int(code_maps__looked_ns(maps), 500, "it was looked at");
+	jit_maps__look(maps, JIT_LOOK_GROWTH, 500);
+	is_int(jit_maps__looked_ns(maps), 500, "it was looked at");
 	is_str(name_at(0x1000, 399), "one", "before the last look without the new line");
 	is_str(name_at(0x1000, 400), "two", "from then on");
 	remove_files();
 	write_file(map_path, "w", "1000 100 three\n");
-	code_maps__look(maps, CODE_LOOK_GROWTH, 600);
+	jit_maps__look(maps, JIT_LOOK_GROWTH, 600);
 	is_str(name_at(0x1000, 600), "two", "a quick look minds no other file");
-	code_maps__look(maps, CODE_LOOK_FILES, 700);
+	jit_maps__look(maps, JIT_LOOK_FILES, 700);
 	is_str(name_at(0x1000, 700), "three", "another file in its place");
 	write_file(map_path, "w", "1000 80 four\n");
-	code_maps__look(maps, CODE_LOOK_FILES, 800);
+	jit_maps__look(maps, JIT_LOOK_FILES, 800);
 	is_str(name_at(0x1000, 800), "four", "the same file, written anew");
 	is_str(name_at(0x1090, 800), "", "what is not in it any more");
 	unlink(map_path);
 	write_file(dump_path, "w", "%s", "");
-	code_maps__look(maps, CODE_LOOK_ALL, 900);
+	jit_maps__look(maps, JIT_LOOK_ALL, 900);
 	is_str(name_at(0x1000, 900), "four", "a file that was removed stays readable");
 }
 
@@ -116,27 +116,27 @@ static void test_jitdump(void)
 	begin();
 	write_file(map_path, "w", "1000 100 by the map\n2000 100 only there\n");
 	write_dump(dump_path, 250, 0x1000, "by the dump");
-	code_maps__look(maps, CODE_LOOK_ALL, 300);
+	jit_maps__look(maps, JIT_LOOK_ALL, 300);
 	is_str(name_at(0x1000, 260), "by the dump", "a jitdump file comes first");
 	is_str(name_at(0x2000, 260), "only there", "the map knows more");
 	snprintf(path, sizeof(path), "%s/jit-%u.dump", workdir, self.inner_pid);
 	write_dump(path, 250, 0x3000, "elsewhere");
-	code_maps__offer(maps, "/lib/libc.so.6", 0, 0);
-	code_maps__look(maps, CODE_LOOK_ALL, 310);
+	jit_maps__offer(maps, "/lib/libc.so.6", 0, 0);
+	jit_maps__look(maps, JIT_LOOK_ALL, 310);
 	is_str(name_at(0x3000, 310), "", "a file that nobody has mapped");
-	code_maps__offer(maps, path, 0, 0);
-	code_maps__offer(maps, path, 0, 0);
-	code_maps__look(maps, CODE_LOOK_ALL, 320);
+	jit_maps__offer(maps, path, 0, 0);
+	jit_maps__offer(maps, path, 0, 0);
+	jit_maps__look(maps, JIT_LOOK_ALL, 320);
 	is_str(name_at(0x3000, 320), "elsewhere", "one that is mapped, wherever it is");
 	snprintf(path, sizeof(path), "%s/jit-%u.dump", workdir, self.inner_pid + 1);
 	write_dump(path, 250, 0x4000, "another's");
-	code_maps__offer(maps, path, 0, 0);
-	code_maps__look(maps, CODE_LOOK_ALL, 330);
+	jit_maps__offer(maps, path, 0, 0);
+	jit_maps__look(maps, JIT_LOOK_ALL, 330);
 	is_str(name_at(0x4000, 330), "", "one of another process");
 	snprintf(path, sizeof(path), "%s/jit-%u.dump.old", workdir, self.inner_pid);
 	write_dump(path, 250, 0x4000, "old");
-	code_maps__offer(maps, path, 0, 0);
-	code_maps__look(maps, CODE_LOOK_ALL, 340);
+	jit_maps__offer(maps, path, 0, 0);
+	jit_maps__look(maps, JIT_LOOK_ALL, 340);
 	is_str(name_at(0x4000, 340), "", "one of another name");
 }
 
@@ -176,8 +176,8 @@ static void test_names(void)
 		else
 			snprintf(path, sizeof(path), "%s/%s", workdir, cases[i].name);
 		write_dump(path, 250, 0x3000, "here");
-		code_maps__offer(maps, path, 0, 0);
-		code_maps__look(maps, CODE_LOOK_ALL, 310);
+		jit_maps__offer(maps, path, 0, 0);
+		jit_maps__look(maps, JIT_LOOK_ALL, 310);
 		is_str(name_at(0x3000, 310), cases[i].found ? "here" : "", "mapped: %s",
 		       cases[i].name);
 		unlink(path);
@@ -194,9 +194,9 @@ static void test_many(void)
 		snprintf(path, sizeof(path), "%s/jit-%d-%u.dump", workdir, 1000000 + i,
 			 self.inner_pid);
 		write_dump(path, 250, 0x1000 * i, "one");
-		code_maps__offer(maps, path, 0, 0);
+		jit_maps__offer(maps, path, 0, 0);
 	}
-	code_maps__look(maps, CODE_LOOK_ALL, 310);
+	jit_maps__look(maps, JIT_LOOK_ALL, 310);
 	for (int i = 1; i <= 40; i++)
 		n += !strcmp(name_at(0x1000 * i, 310), "one");
 	ok(n >= 16 && n < 40, "files of many threads, up to a limit: %d", n);
@@ -219,7 +219,7 @@ static int look_in_temporary(void)
 	snprintf(path, sizeof(path), "%s/perf-%u.map", getenv("TMPDIR"), self.inner_pid);
 	begin();
 	write_file(path, "w", "1000 100 there\n");
-	code_maps__look(maps, CODE_LOOK_FILES, 100);
+	jit_maps__look(maps, JIT_LOOK_FILES, 100);
 	found = !strcmp(name_at(0x1000, 100), "there");
 	unlink(path);
 	return found ? 0 : 1;
@@ -228,27 +228,27 @@ static int look_in_temporary(void)
 static void test_fork(void)
 {
 	struct procfs_info child = self;
-	struct code_maps *parent;
+	struct jit_maps *parent;
 	char path[64];
 
 	begin();
 	child.inner_pid = 2000000001;
 	snprintf(path, sizeof(path), "/tmp/perf-%u.map", child.inner_pid);
 	write_file(map_path, "w", "1000 100 inherited\n2000 100 both\n");
-	code_maps__look(maps, CODE_LOOK_FILES, 100);
+	jit_maps__look(maps, JIT_LOOK_FILES, 100);
 	parent = maps;
-	if (code_maps__new(&child, sources, &maps))
+	if (jit_maps__new(&child, sources, &maps))
 		exit(1);
-	code_maps__inherit(maps, &(struct code_ancestor) { self.inner_pid, self.start_ticks, 150 });
+	jit_maps__inherit(maps, &(struct jit_ancestor) { self.inner_pid, self.start_ticks, 150 });
 	write_file(path, "w", "2000 100 own\n");
-	code_maps__look(maps, CODE_LOOK_FILES, 200);
+	jit_maps__look(maps, JIT_LOOK_FILES, 200);
 	is_str(name_at(0x1000, 300), "inherited", "a child inherits code");
 	is_str(name_at(0x2000, 300), "own", "its own file comes first");
 	write_file(map_path, "a", "1000 100 the parent's later\n");
-	code_maps__look(maps, CODE_LOOK_FILES, 400);
+	jit_maps__look(maps, JIT_LOOK_FILES, 400);
 	is_str(name_at(0x1000, 500), "inherited", "what the parent does later is not its");
-	code_maps__look(parent, CODE_LOOK_FILES, 400);
-	code_maps__free(maps);
+	jit_maps__look(parent, JIT_LOOK_FILES, 400);
+	jit_maps__free(maps);
 	maps = parent;
 	is_str(name_at(0x1000, 500), "the parent's later", "but the parent's");
 	unlink(path);
@@ -262,37 +262,37 @@ static void test_refusals(void)
 	begin();
 	write_file(map_path, "w", "1000 100 left over\n");
 	utimensat(AT_FDCWD, map_path, long_ago, 0);
-	code_maps__look(maps, CODE_LOOK_FILES, 100);
+	jit_maps__look(maps, JIT_LOOK_FILES, 100);
 	is_str(name_at(0x1000, 100), "", "a file of the PID's former life");
-	ok(code_maps__refusal(maps, &err) && strstr(err.text, map_path) &&
+	ok(jit_maps__refusal(maps, &err) && strstr(err.text, map_path) &&
 		   strstr(err.text, "older than the process"),
 	   "is refused, as is one that only a clock makes old: %s", err.text);
 	write_file(map_path, "a", "1000 100 in use\n");
-	code_maps__look(maps, CODE_LOOK_FILES, 200);
+	jit_maps__look(maps, JIT_LOOK_FILES, 200);
 	is_str(name_at(0x1000, 200), "in use", "it is written to");
 	begin();
 	if (symlink("/etc/passwd", map_path))
 		exit(1);
-	code_maps__look(maps, CODE_LOOK_FILES, 100);
-	ok(code_maps__refusal(maps, &err) && strstr(err.text, map_path) && strstr(err.text, "link"),
+	jit_maps__look(maps, JIT_LOOK_FILES, 100);
+	ok(jit_maps__refusal(maps, &err) && strstr(err.text, map_path) && strstr(err.text, "link"),
 	   "a link is refused: %s", err.text);
-	code_maps__look(maps, CODE_LOOK_FILES, 200);
-	ok(!code_maps__refusal(maps, &err), "which is told once");
+	jit_maps__look(maps, JIT_LOOK_FILES, 200);
+	ok(!jit_maps__refusal(maps, &err), "which is told once");
 	unlink(map_path);
 	write_file(map_path, "w", "1000 100 real\nwhat is this\n");
-	code_maps__look(maps, CODE_LOOK_FILES, 300);
+	jit_maps__look(maps, JIT_LOOK_FILES, 300);
 	is_str(name_at(0x1000, 300), "real", "a real file is read all the same");
 }
 
 static void test_counts(void)
 {
-	struct code_maps_counts counts = {};
+	struct jit_maps_counts counts = {};
 
 	begin();
 	write_file(map_path, "w", "1000 100 one\nno line\n2000 100 two\n");
-	code_maps__look(maps, CODE_LOOK_FILES, 100);
-	code_maps__count(maps, &counts);
-	code_maps__count(maps, &counts);
+	jit_maps__look(maps, JIT_LOOK_FILES, 100);
+	jit_maps__count(maps, &counts);
+	jit_maps__count(maps, &counts);
 	is_int(counts.symbols, 4, "symbols are counted, twice here");
 	is_int(counts.skipped, 2, "and what is none");
 }
@@ -303,7 +303,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		workdir__make();
-	sources = code_sources__new();
+	sources = jit_sources__new();
 	if (!sources || procfs__info(getpid(), &self, &err))
 		exit(1);
 	snprintf(map_path, sizeof(map_path), "/tmp/perf-%u.map", self.inner_pid);
@@ -319,9 +319,9 @@ int main(int argc, char **argv)
 	test_fork();
 	test_refusals();
 	test_counts();
-	code_maps__free(maps);
-	code_maps__free(NULL);
-	code_sources__free(sources);
-	code_sources__free(NULL);
+	jit_maps__free(maps);
+	jit_maps__free(NULL);
+	jit_sources__free(sources);
+	jit_sources__free(NULL);
 	return tap__done();
 }
