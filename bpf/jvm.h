@@ -71,7 +71,7 @@ struct jvm_proc_rec {
 	__u64 nmethod_name, native_nmethod_name; /* values of blob_name; 0: unknown */
 };
 
-/* rec_code.table_format: the kind of `address` and of rec_code.table_address. */
+/* rec_code_object.table_format: the kind of `address` and of rec_code_object.table_address. */
 enum {
 	JVM_CODE_METHOD,  /* address: Method, table_address: its ConstMethod; index: bytecode index
 			   * or JVM_NO_BCI */

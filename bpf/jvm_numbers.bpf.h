@@ -11,10 +11,10 @@
 static __always_inline int code__announce(const struct jvm_key *key, const struct scratch *scratch,
 					  __u32 code, __u64 start)
 {
-	__u64 header[REC_CODE_HEADER / 8] = {};
-	struct rec_code *rec = (void *)header;
+	__u64 header[REC_CODE_OBJECT_HEADER / 8] = {};
+	struct rec_code_object *rec = (void *)header;
 
-	rec->type = REC_CODE;
+	rec->type = REC_CODE_OBJECT;
 	rec->code = code;
 	rec->tgid = scratch->sample.tgid;
 	rec->walker = WALKER_JVM;
@@ -35,11 +35,11 @@ static __noinline int code__number(const struct jvm_key *key, const struct scrat
 {
 	const __u32 *existing = bpf_map_lookup_elem(&jvm_codes, key);
 
-	*ret_code = existing ? *existing : code__new();
+	*ret_code = existing ? *existing : code_object__new();
 	if (existing)
 		return 0;
-	return code__keep(&jvm_codes, key, !code__announce(key, scratch, *ret_code, start),
-			  ret_code);
+	return code_object__store(&jvm_codes, key, !code__announce(key, scratch, *ret_code, start),
+				  ret_code);
 }
 
 /* Returns the index of the current bytecode. Its address is in r13 in the innermost frame; the

@@ -36,7 +36,7 @@ struct jvm_strings_entry {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CODES_CACHED);
+	__uint(max_entries, CODE_OBJECTS_CACHED);
 	__type(key, struct jvm_strings_key);
 	__type(value, struct jvm_strings_entry);
 } jvm_strings SEC(".maps");
@@ -73,7 +73,7 @@ __weak __noinline __u64 jvm_text__hash(struct shadow *shadow, const struct jvm_t
 	return (hash ^ text->len) | 1;
 }
 
-#define JVM_STRINGS_BYTES (REC_CODE_HEADER + 3 * CODE_TEXT_BYTES)
+#define JVM_STRINGS_BYTES (REC_CODE_OBJECT_HEADER + 3 * CODE_OBJECT_TEXT_BYTES)
 
 static __always_inline void jvm_text__copy(const struct jvm_text *text, void *to, __u8 *kind,
 					   __u16 *len)
@@ -81,10 +81,10 @@ static __always_inline void jvm_text__copy(const struct jvm_text *text, void *to
 	__u64 size = text->len;
 
 	barrier_var(size); /* as above */
-	if (size > CODE_TEXT_BYTES)
-		size = CODE_TEXT_BYTES;
+	if (size > CODE_OBJECT_TEXT_BYTES)
+		size = CODE_OBJECT_TEXT_BYTES;
 	*len = text->len;
-	*kind = CODE_TEXT_UTF8;
+	*kind = CODE_OBJECT_TEXT_UTF8;
 	if (!bpf_probe_read_user(to, size, (void *)text->address))
 		return;
 	*len = *kind = 0;
@@ -93,14 +93,14 @@ static __always_inline void jvm_text__copy(const struct jvm_text *text, void *to
 
 static __noinline int jvm_strings__send(const struct jvm_strings *strings, __u32 space, __u32 code)
 {
-	struct rec_code *rec = bpf_ringbuf_reserve(&ring, JVM_STRINGS_BYTES, 0);
+	struct rec_code_object *rec = bpf_ringbuf_reserve(&ring, JVM_STRINGS_BYTES, 0);
 	__u16 signature_len;
 	__u8 kind;
 
 	if (!rec)
 		return -1;
-	__builtin_memset(rec, 0, REC_CODE_HEADER);
-	rec->type = REC_CODE;
+	__builtin_memset(rec, 0, REC_CODE_OBJECT_HEADER);
+	rec->type = REC_CODE_OBJECT;
 	rec->code = code;
 	rec->tgid = task__pid(bpf_get_current_task_btf());
 	rec->walker = WALKER_JVM;
@@ -143,7 +143,7 @@ __weak __noinline __u32 jvm_strings__intern(struct shadow *shadow,
 		existing->checked_ns = entry.checked_ns;
 		return existing->code;
 	}
-	entry.code = code__new();
+	entry.code = code_object__new();
 	/* A method whose record could not be sent is not cached: the next call tries again. */
 	if (jvm_strings__send(strings, key.space, entry.code) ||
 	    bpf_map_update_elem(&jvm_strings, &key, &entry, BPF_ANY))

@@ -85,7 +85,7 @@ struct jvm_key {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CODES_CACHED);
+	__uint(max_entries, CODE_OBJECTS_CACHED);
 	__type(key, struct jvm_key);
 	__type(value, __u32);
 } jvm_codes __weak SEC(".maps");

@@ -97,7 +97,7 @@ struct node_proc_rec {
 	__u64 replaced_ns; /* time when a frame last had another function than before; 0: never */
 };
 
-/* rec_code.table_format */
+/* rec_code_object.table_format */
 enum {
 	NODE_FUNCTION, /* index: offset of the bytecode from the frame, or NODE_NO_OFFSET */
 	NODE_CODE,     /* index: offset of the instruction in its code */
@@ -120,8 +120,8 @@ struct node_function_id {
 	__u32 pad;
 };
 
-/* Code of a number, after the header of rec_code, in `name`. A later read at these addresses is
- * valid if all these words are unchanged. */
+/* Code of a number, after the header of rec_code_object, in `name`. A later read at these addresses
+ * is valid if all these words are unchanged. */
 struct node_code {
 	struct node_function_id function;
 	__u64 code;  /* NODE_CODE: the Code */

@@ -16,12 +16,12 @@ static __always_inline int code__announce(const struct node_code *key,
 					  const struct scratch *scratch, __u32 number, __u32 kind)
 {
 	struct {
-		__u64 header[REC_CODE_HEADER / 8];
+		__u64 header[REC_CODE_OBJECT_HEADER / 8];
 		struct node_code code;
 	} message = { .code = *key };
-	struct rec_code *rec = (void *)message.header;
+	struct rec_code_object *rec = (void *)message.header;
 
-	rec->type = REC_CODE;
+	rec->type = REC_CODE_OBJECT;
 	rec->code = number;
 	rec->tgid = scratch->sample.tgid;
 	rec->walker = WALKER_NODE;
@@ -38,11 +38,12 @@ static __noinline int code__number(const struct node_state *state, const struct 
 {
 	const __u32 *existing = bpf_map_lookup_elem(&node_codes, &state->key);
 
-	*ret_number = existing ? *existing : code__new();
+	*ret_number = existing ? *existing : code_object__new();
 	if (existing)
 		return 0;
-	return code__keep(&node_codes, &state->key,
-			  !code__announce(&state->key, scratch, *ret_number, kind), ret_number);
+	return code_object__store(&node_codes, &state->key,
+				  !code__announce(&state->key, scratch, *ret_number, kind),
+				  ret_number);
 }
 
 static __always_inline __u64 sfi__word(const struct node_state *state, __u32 offset)
@@ -303,11 +304,12 @@ static __always_inline int cache__is(const struct node_cache *cache, const struc
 	       cache->space == state->space;
 }
 
-/* Returns 1 if the function has been there for CODE_OLD_NS, and the process replaces none. */
+/* Returns 1 if the function has been there for CODE_OBJECT_OLD_NS, and the process replaces none.
+ */
 static __always_inline int cache__is_old(const struct node_cache *cache,
 					 const struct node_state *state)
 {
-	return !state->replaces && cache->checked_ns - cache->since_ns >= CODE_OLD_NS;
+	return !state->replaces && cache->checked_ns - cache->since_ns >= CODE_OBJECT_OLD_NS;
 }
 
 /* Returns 1 if the frame with these words need not be checked again. A Smi's value is part of the

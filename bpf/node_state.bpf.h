@@ -4,7 +4,7 @@
 
 /* State of V8's walker from one frame to the next. */
 
-#include "bpf/code_age.bpf.h"
+#include "bpf/code_object_age.bpf.h"
 #include "bpf/node.h"
 #include "bpf/scratch.bpf.h"
 
@@ -50,7 +50,7 @@ struct node_state {
 	__u64 time_ns; /* time of the sample that the state belongs to */
 	__u32 space;
 	__u16 is_valid; /* `proc` is that of the sample's process */
-	__u16 replaces; /* the process has replaced functions recently (code_age.bpf.h) */
+	__u16 replaces; /* the process has replaced functions recently (code_object_age.bpf.h) */
 	struct node_proc_rec proc; /* copied once a sample: a lookup is expensive */
 	struct node_maps maps;	   /* Maps of `space` */
 	struct node_code key;
@@ -81,7 +81,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CODES_CACHED);
+	__uint(max_entries, CODE_OBJECTS_CACHED);
 	__type(key, struct node_code);
 	__type(value, __u32);
 } node_codes __weak SEC(".maps");

@@ -50,8 +50,8 @@ static __noinline int line__load(struct perl_state *state)
 	struct perl_line *line = &state->lines[hash >> (64 - PERL_LINES_LOG2) & (PERL_LINES - 1)];
 
 	if (state->cop && line->cop == state->cop && line->space == space &&
-	    code__is_fresh(state->call.now_ns, state->call.replaces, line->since_ns,
-			   line->checked_ns)) {
+	    code_object__is_fresh(state->call.now_ns, state->call.replaces, line->since_ns,
+				  line->checked_ns)) {
 		state->statement.line = line->line;
 		return 0;
 	}

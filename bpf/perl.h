@@ -49,7 +49,7 @@ struct perl_proc_rec { /* key: address space */
 };
 _Static_assert(sizeof(struct perl_proc_rec) == 104, "perl_proc_rec");
 
-/* --- code: rec_code.table of WALKER_PERL --- */
+/* --- code: rec_code_object.table of WALKER_PERL --- */
 
 enum perl_code_kind {
 	PERL_CODE_SUB,
@@ -67,7 +67,7 @@ enum perl_code_kind {
 
 struct perl_code_table {
 	__u8 kind;	   /* enum perl_code_kind */
-	__u8 package_kind; /* as rec_code.name_kind; 0: unreadable, or none */
+	__u8 package_kind; /* as rec_code_object.name_kind; 0: unreadable, or none */
 	__u16 package_len;
 	char package[PERL_PACKAGE_BYTES];
 };

@@ -2,13 +2,13 @@
 #ifndef BRAID_PERL_CODE_BPF_H
 #define BRAID_PERL_CODE_BPF_H
 
-#include "bpf/code_age.bpf.h"
+#include "bpf/code_object_age.bpf.h"
 #include "bpf/perl.h"
 #include "bpf/thread_local.bpf.h"
 
-/* Subroutines and their numbers: read once, compared as described in bpf/code_age.bpf.h, sent to
- * user space once per content. Other code (the main program, evals, required files) is identified
- * by the file of its current statement. */
+/* Subroutines and their numbers: read once, compared as described in bpf/code_object_age.bpf.h,
+ * sent to user space once per content. Other code (the main program, evals, required files) is
+ * identified by the file of its current statement. */
 
 /* Identity of code: the CV of a subroutine; else the text with its file's name. */
 struct perl_code_key {
@@ -18,7 +18,7 @@ struct perl_code_key {
 };
 
 struct perl_code_entry {
-	__u32 code; /* as in rec_code; first: runtime.codes */
+	__u32 code; /* as in rec_code_object; first: runtime.codes */
 	__u32 pad;
 	__u64 name, stash, file; /* addresses: HEK, HV, char */
 	__u64 hash;		 /* hash of the texts of name, package and file */
@@ -34,7 +34,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CODES_CACHED);
+	__uint(max_entries, CODE_OBJECTS_CACHED);
 	__type(key, struct perl_code_key);
 	__type(value, struct perl_code_entry);
 } perl_codes SEC(".maps");
@@ -104,7 +104,7 @@ struct perl_call {
 	struct perl_body body; /* body of a subroutine */
 	struct perl_code_entry entry;
 	__u64 package; /* HEK; 0: unknown */
-	struct rec_code rec;
+	struct rec_code_object rec;
 };
 
 static __always_inline struct perl_code_table *call__table(struct perl_call *call)
@@ -151,21 +151,21 @@ static __noinline int hek__read(__u64 hek, char *to, __u32 size)
 	bytes = len;
 	if (bytes > size)
 		bytes = size;
-	if (bytes > CODE_TEXT_BYTES)
-		bytes = CODE_TEXT_BYTES;
+	if (bytes > CODE_OBJECT_TEXT_BYTES)
+		bytes = CODE_OBJECT_TEXT_BYTES;
 	if (read_user(to, bytes, hek + HEK_BYTES))
 		return -1;
-	return (flags & HEK_UTF8 ? CODE_TEXT_UTF8 : 1) << 16 | len;
+	return (flags & HEK_UTF8 ? CODE_OBJECT_TEXT_UTF8 : 1) << 16 | len;
 }
 
 static __noinline int call__send(struct perl_call *call)
 {
 	struct perl_code_table *table = call__table(call);
-	struct rec_code *rec = &call->rec;
-	int text = hek__read(call->entry.name, rec->name, CODE_TEXT_BYTES);
+	struct rec_code_object *rec = &call->rec;
+	int text = hek__read(call->entry.name, rec->name, CODE_OBJECT_TEXT_BYTES);
 	long bytes;
 
-	rec->type = REC_CODE;
+	rec->type = REC_CODE_OBJECT;
 	rec->code = call->entry.code;
 	rec->tgid = call->tgid;
 	rec->walker = WALKER_PERL;
@@ -174,14 +174,14 @@ static __noinline int call__send(struct perl_call *call)
 	rec->name_kind = text < 0 ? 0 : text >> 16;
 	rec->name_len = text < 0 ? 0 : text & 0xffff;
 	bytes = bpf_probe_read_user_str(rec->file, sizeof(rec->file), (void *)call->entry.file);
-	rec->file_kind = bytes > 1 ? CODE_TEXT_UTF8 : 0;
+	rec->file_kind = bytes > 1 ? CODE_OBJECT_TEXT_UTF8 : 0;
 	rec->file_len = bytes > 1 ? bytes - 1 : 0;
 	text = hek__read(call->package, table->package, PERL_PACKAGE_BYTES);
 	table->kind = call->key.kind;
 	table->package_kind = text < 0 ? 0 : text >> 16;
 	table->package_len = text < 0 ? 0 : text & 0xffff;
-	return bpf_ringbuf_output(&ring, rec, sizeof(*rec) - CODE_TABLE_BYTES + sizeof(*table),
-				  ring__flags());
+	return bpf_ringbuf_output(
+		&ring, rec, sizeof(*rec) - CODE_OBJECT_TABLE_BYTES + sizeof(*table), ring__flags());
 }
 
 static __noinline int read_sub(struct perl_call *call, __u64 address)
@@ -298,7 +298,7 @@ static __noinline int call__intern(struct perl_call *call)
 	if (existing)
 		call__note_replaced(call);
 	call->since_ns = call->entry.since_ns = call->now_ns;
-	call->code = call->entry.code = code__new();
+	call->code = call->entry.code = code_object__new();
 	/* Code that was not sent is not cached: the next sample tries again. */
 	if (call__send(call) ||
 	    bpf_map_update_elem(&perl_codes, &call->key, &call->entry, BPF_ANY)) {
@@ -310,8 +310,8 @@ static __noinline int call__intern(struct perl_call *call)
 
 static __always_inline int slot__glances(const struct perl_slot *slot, const struct perl_call *call)
 {
-	return !call->replaces && call->now_ns - slot->since_ns >= CODE_OLD_NS &&
-	       call->now_ns - slot->compared_ns < CODE_REFRESH_NS;
+	return !call->replaces && call->now_ns - slot->since_ns >= CODE_OBJECT_OLD_NS &&
+	       call->now_ns - slot->compared_ns < CODE_OBJECT_REFRESH_NS;
 }
 
 /* Returns the number of the code, like call__intern(). It costs less if this CPU has cached the
@@ -328,7 +328,8 @@ static __noinline __u32 code__number(struct perl_call *call, struct perl_slot *s
 	slot = &slots[hash >> (64 - PERL_SLOTS_LOG2) & (PERL_SLOTS - 1)];
 	same = slot->code && slot->address == address && slot->kind == kind &&
 	       slot->space == call->key.space;
-	if (same && code__is_fresh(call->now_ns, call->replaces, slot->since_ns, slot->checked_ns))
+	if (same &&
+	    code_object__is_fresh(call->now_ns, call->replaces, slot->since_ns, slot->checked_ns))
 		return slot->code;
 	if (same && kind == PERL_CODE_SUB && slot__glances(slot, call) &&
 	    !read_sub(call, address) && body__hash(call) == slot->glance) {

@@ -52,7 +52,7 @@ struct php_proc_rec { /* key: address space */
 };
 _Static_assert(sizeof(struct php_proc_rec) == 128, "php_proc_rec");
 
-/* --- code: rec_code.table of WALKER_PHP --- */
+/* --- code: rec_code_object.table of WALKER_PHP --- */
 
 enum php_code_kind {
 	PHP_CODE_FUNCTION, /* or method, or closure */
@@ -75,7 +75,7 @@ enum php_code_kind {
 struct php_code_table {
 	__u64 handler;	 /* address of the C function, for functions written in C */
 	__u8 kind;	 /* enum php_code_kind */
-	__u8 class_kind; /* as rec_code.name_kind; 0: unreadable, or none */
+	__u8 class_kind; /* as rec_code_object.name_kind; 0: unreadable, or none */
 	__u16 class_len;
 	char class_name[PHP_CLASS_BYTES];
 	__u32 is_trampoline; /* the C function serves other functions, too, of any name */

@@ -2,12 +2,12 @@
 #ifndef BRAID_PHP_CODE_BPF_H
 #define BRAID_PHP_CODE_BPF_H
 
-#include "bpf/code_age.bpf.h"
+#include "bpf/code_object_age.bpf.h"
 #include "bpf/php_procs.bpf.h"
 #include "bpf/thread_local.bpf.h"
 
-/* Functions and their numbers: read once, compared as described in bpf/code_age.bpf.h, sent to user
- * space once per content. */
+/* Functions and their numbers: read once, compared as described in bpf/code_object_age.bpf.h, sent
+ * to user space once per content. */
 
 /* Identity of a function. A closure has a copy of its function for each object, and a trait's
  * function is declared once for each class. They are the same function if code, name and class are
@@ -20,7 +20,7 @@ struct php_code_key {
 };
 
 struct php_code_entry {
-	__u32 code; /* as in rec_code; first: runtime.codes */
+	__u32 code; /* as in rec_code_object; first: runtime.codes */
 	__u32 pad;
 	__u64 file, class_name; /* addresses: zend_string */
 	__u64 name_hash, class_hash, file_hash;
@@ -29,7 +29,7 @@ struct php_code_entry {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CODES_CACHED);
+	__uint(max_entries, CODE_OBJECTS_CACHED);
 	__type(key, struct php_code_key);
 	__type(value, struct php_code_entry);
 } php_codes __weak SEC(".maps");
@@ -176,8 +176,8 @@ static __noinline int string__read(__u64 string, char *to, __u32 size)
 	bytes = len;
 	if (bytes > size)
 		bytes = size;
-	if (bytes > CODE_TEXT_BYTES)
-		bytes = CODE_TEXT_BYTES;
+	if (bytes > CODE_OBJECT_TEXT_BYTES)
+		bytes = CODE_OBJECT_TEXT_BYTES;
 	if (read_user(to, bytes, string + STRING_VAL))
 		return -1;
 	return len;
@@ -210,34 +210,34 @@ static __noinline __u64 string__hash(__u64 string)
 
 /* Sends the record, which is made in the ring itself. Probe programs can be preempted by others on
  * the same CPU, and have no memory of their own of this size. */
-#define PHP_REC_BYTES (offsetof(struct rec_code, table) + sizeof(struct php_code_table))
+#define PHP_REC_BYTES (offsetof(struct rec_code_object, table) + sizeof(struct php_code_table))
 
 static __noinline int call__send(const struct php_call *call)
 {
 	struct php_code_table *table;
-	struct rec_code *rec;
+	struct rec_code_object *rec;
 	int len;
 
 	rec = bpf_ringbuf_reserve(&ring, PHP_REC_BYTES, 0);
 	if (!rec)
 		return -1;
 	table = (void *)rec->table;
-	__builtin_memset(rec, 0, REC_CODE_HEADER);
+	__builtin_memset(rec, 0, REC_CODE_OBJECT_HEADER);
 	__builtin_memset(table, 0, sizeof(*table));
-	len = string__read(call->key.name, rec->name, CODE_TEXT_BYTES);
-	rec->type = REC_CODE;
+	len = string__read(call->key.name, rec->name, CODE_OBJECT_TEXT_BYTES);
+	rec->type = REC_CODE_OBJECT;
 	rec->code = call->entry.code;
 	rec->tgid = call->tgid;
 	rec->walker = WALKER_PHP;
 	rec->address = call->key.code;
 	rec->table_size = sizeof(*table);
-	rec->name_kind = len < 0 ? 0 : CODE_TEXT_UTF8;
+	rec->name_kind = len < 0 ? 0 : CODE_OBJECT_TEXT_UTF8;
 	rec->name_len = len < 0 ? 0 : len;
-	len = string__read(call->entry.file, rec->file, CODE_TEXT_BYTES);
-	rec->file_kind = len < 0 ? 0 : CODE_TEXT_UTF8;
+	len = string__read(call->entry.file, rec->file, CODE_OBJECT_TEXT_BYTES);
+	rec->file_kind = len < 0 ? 0 : CODE_OBJECT_TEXT_UTF8;
 	rec->file_len = len < 0 ? 0 : len;
 	len = string__read(call->entry.class_name, table->class_name, PHP_CLASS_BYTES);
-	table->class_kind = len < 0 ? 0 : CODE_TEXT_UTF8;
+	table->class_kind = len < 0 ? 0 : CODE_OBJECT_TEXT_UTF8;
 	table->class_len = len < 0 ? 0 : len;
 	table->kind = call->key.kind;
 	table->is_trampoline = !!(call->function[0] & FUNCTION_VIA);
@@ -301,9 +301,10 @@ static __noinline int call__intern(struct php_call *call, __u32 kind)
 	existing = bpf_map_lookup_elem(&php_codes, &key);
 	call->code = 0;
 	call->since_ns = call->now_ns;
-	if (existing && (call->probed ? call->now_ns - existing->checked_ns < CODE_RECHECK_NS
-				      : code__is_fresh(call->now_ns, call->replaces,
-						       existing->since_ns, existing->checked_ns))) {
+	if (existing &&
+	    (call->probed ? call->now_ns - existing->checked_ns < CODE_OBJECT_RECHECK_NS
+			  : code_object__is_fresh(call->now_ns, call->replaces, existing->since_ns,
+						  existing->checked_ns))) {
 		call->since_ns = existing->since_ns;
 		call->checked_ns = existing->checked_ns;
 		call->code = existing->code;
@@ -321,7 +322,7 @@ static __noinline int call__intern(struct php_call *call, __u32 kind)
 	}
 	if (existing)
 		call__note_replaced(call);
-	call->code = call->entry.code = code__new();
+	call->code = call->entry.code = code_object__new();
 	/* Code that was not sent is not cached: the next sample tries again. */
 	entry = call->entry;
 	if (call__send(call) || bpf_map_update_elem(&php_codes, &key, &entry, BPF_ANY)) {

@@ -24,7 +24,7 @@ struct php_slot {
 	__u64 from, bytes; /* range of its operations; bytes 0: written in C */
 	__u64 opline;	   /* address of the last operation of a sample ... */
 	struct php_op op;  /* ... and itself */
-	__u32 code;	   /* as in rec_code; 0: the slot is free */
+	__u32 code;	   /* as in rec_code_object; 0: the slot is free */
 	__u64 since_ns, checked_ns;
 	__u32 space;
 	__u32 pad;
@@ -40,7 +40,7 @@ struct php_state {
 	/* The frame's operation, its address (0: unknown), and its function */
 	__u64 opline;
 	struct php_op op;
-	__u32 code; /* as in rec_code */
+	__u32 code; /* as in rec_code_object */
 	__u32 is_native;
 	__u32 n, complete, truncated;
 	__u32 mark_due; /* the last frame ends a loop, unless its delegating generators follow */
@@ -156,8 +156,8 @@ static __always_inline int slot__holds(struct php_state *state, struct php_slot 
 
 	if (slot->function != state->call.frame[FRAME_FUNC] || !slot->code ||
 	    slot->space != state->call.key.space ||
-	    !code__is_fresh(state->call.now_ns, state->call.replaces, slot->since_ns,
-			    slot->checked_ns))
+	    !code_object__is_fresh(state->call.now_ns, state->call.replaces, slot->since_ns,
+				   slot->checked_ns))
 		return 0;
 	state->code = slot->code;
 	state->is_native = !slot->bytes;

@@ -2,7 +2,7 @@
 #ifndef BRAID_PYTHON_CODE_BPF_H
 #define BRAID_PYTHON_CODE_BPF_H
 
-#include "bpf/code_age.bpf.h"
+#include "bpf/code_object_age.bpf.h"
 #include "bpf/python.h"
 #include "bpf/thread_local.bpf.h"
 
@@ -14,7 +14,7 @@
  *
  * From 3.12 on a code object has a version that no other one of its interpreter has: one word.
  * Before 3.12, its fields and its texts have to be compared, because other texts may be at the same
- * addresses. bpf/code_age.bpf.h has the exception for old code objects. */
+ * addresses. bpf/code_object_age.bpf.h has the exception for old code objects. */
 
 #define MS(ns) ((__u32)((ns) >> 20)) /* units of 1.05 ms; wraps around after 52 days */
 
@@ -69,7 +69,7 @@ struct python_state {
 	__u64 block[FRAME_BLOCK_WORDS];
 	__u64 code[PYTHON_CODE_BYTES / 8];
 	struct code_slot slots[CODE_SLOTS];
-	struct rec_code rec;
+	struct rec_code_object rec;
 };
 
 struct code_key {
@@ -79,7 +79,7 @@ struct code_key {
 };
 
 struct code_entry {
-	__u32 code; /* as in rec_code; first: runtime.codes */
+	__u32 code; /* as in rec_code_object; first: runtime.codes */
 	__u32 pad;
 	__u64 identity;
 	__u64 checked_ns; /* by a probe */
@@ -94,7 +94,7 @@ struct code_fields {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CODES_CACHED);
+	__uint(max_entries, CODE_OBJECTS_CACHED);
 	__type(key, struct code_key);
 	__type(value, struct code_entry);
 } python_codes __weak SEC(".maps");
@@ -159,8 +159,8 @@ static __always_inline int text__head(const struct python_offsets *offsets, __u6
 	return 0;
 }
 
-/* Copies at most CODE_TEXT_BYTES of a string. Returns its kind << 16 | length in characters, or
- * -1. */
+/* Copies at most CODE_OBJECT_TEXT_BYTES of a string. Returns its kind << 16 | length in characters,
+ * or -1. */
 static __noinline int text__read(const struct python_offsets *offsets, __u64 text, char *to)
 {
 	struct unicode_head head = {};
@@ -172,9 +172,9 @@ static __noinline int text__read(const struct python_offsets *offsets, __u64 tex
 	kind = text__kind(&head);
 	if (!kind)
 		return -1;
-	bytes = head.length > CODE_TEXT_BYTES ? CODE_TEXT_BYTES : head.length * kind;
-	if (bytes > CODE_TEXT_BYTES)
-		bytes = CODE_TEXT_BYTES;
+	bytes = head.length > CODE_OBJECT_TEXT_BYTES ? CODE_OBJECT_TEXT_BYTES : head.length * kind;
+	if (bytes > CODE_OBJECT_TEXT_BYTES)
+		bytes = CODE_OBJECT_TEXT_BYTES;
 	text += head.state & 1 << 6 ? offsets->unicode_ascii_data : offsets->unicode_compact_data;
 	if (read_user(to, bytes, text))
 		return -1;
@@ -193,11 +193,11 @@ static __noinline int code__send(struct python_state *state, const struct scratc
 				 __u64 address, __u32 code)
 {
 	const struct python_offsets *offsets = &state->proc.offsets;
-	struct rec_code *rec = &state->rec;
+	struct rec_code_object *rec = &state->rec;
 	__u64 table = code__word(state, offsets->code_line_table) + offsets->object_bytes;
 	__u32 size;
 
-	rec->type = REC_CODE;
+	rec->type = REC_CODE_OBJECT;
 	rec->code = code;
 	rec->tgid = scratch->sample.tgid;
 	rec->walker = WALKER_PYTHON;
@@ -212,11 +212,11 @@ static __noinline int code__send(struct python_state *state, const struct scratc
 		       &rec->file_kind, &rec->file_len);
 	read_user(&rec->table_size, sizeof(rec->table_size), table + PYTHON_BYTES_SIZE);
 	size = rec->table_size;
-	if (size > CODE_TABLE_BYTES)
-		size = CODE_TABLE_BYTES;
+	if (size > CODE_OBJECT_TABLE_BYTES)
+		size = CODE_OBJECT_TABLE_BYTES;
 	if (read_user(rec->table, size, rec->table_address))
 		size = 0; /* not in memory yet: user space reads it */
-	return bpf_ringbuf_output(&ring, rec, sizeof(*rec) - CODE_TABLE_BYTES + size,
+	return bpf_ringbuf_output(&ring, rec, sizeof(*rec) - CODE_OBJECT_TABLE_BYTES + size,
 				  ring__flags());
 }
 
@@ -345,7 +345,7 @@ static __always_inline __u64 code__glance(const struct python_state *state, __u6
 static __always_inline int slot__is_old(const struct code_slot *slot,
 					const struct python_state *state)
 {
-	return !state->replaces && MS(state->now_ns) - slot->since_ms > MS(CODE_OLD_NS);
+	return !state->replaces && MS(state->now_ns) - slot->since_ms > MS(CODE_OBJECT_OLD_NS);
 }
 
 /* Returns 1 if the code object in @slot need not be compared. */
@@ -353,14 +353,14 @@ static __always_inline int slot__is_fresh(const struct code_slot *slot,
 					  const struct python_state *state)
 {
 	return slot__is_old(slot, state) &&
-	       MS(state->now_ns) - slot->checked_ms < MS(CODE_RECHECK_NS);
+	       MS(state->now_ns) - slot->checked_ms < MS(CODE_OBJECT_RECHECK_NS);
 }
 
 /* Returns 1 if a glance at the code object in @slot is enough. */
 static __always_inline int slot__glances(const struct code_slot *slot,
 					 const struct python_state *state)
 {
-	return MS(state->now_ns) - slot->refreshed_ms < MS(CODE_REFRESH_NS) &&
+	return MS(state->now_ns) - slot->refreshed_ms < MS(CODE_OBJECT_REFRESH_NS) &&
 	       (!slot->texts || (!state->proc.offsets.code_version && slot__is_old(slot, state)));
 }
 
@@ -397,7 +397,7 @@ static __noinline __u32 code__intern(struct python_state *state, const struct sc
 	}
 	if (existing)
 		code__note_replaced(state);
-	slot->code = entry.code = code__new();
+	slot->code = entry.code = code_object__new();
 	entry.checked_ns = state->now_ns;
 	if (code__send(state, scratch, address, entry.code) ||
 	    bpf_map_update_elem(&python_codes, &key, &entry, BPF_ANY)) {
@@ -438,7 +438,7 @@ static __noinline __u32 code__look(struct python_state *state, const struct scra
 			return 0;
 	}
 	if (!same || slot->identity != identity || slot->texts != texts ||
-	    MS(state->now_ns) - slot->refreshed_ms >= MS(CODE_REFRESH_NS))
+	    MS(state->now_ns) - slot->refreshed_ms >= MS(CODE_OBJECT_REFRESH_NS))
 		return code__intern(state, scratch, address, identity, texts);
 	slot->checked_ms = MS(state->now_ns);
 	slot->walk = state->walk;

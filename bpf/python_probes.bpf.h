@@ -13,13 +13,13 @@
 
 static __noinline int text__send(const struct text_key *key, __u32 code)
 {
-	struct rec_code *rec;
+	struct rec_code_object *rec;
 
-	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec) - CODE_TABLE_BYTES, 0);
+	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec) - CODE_OBJECT_TABLE_BYTES, 0);
 	if (!rec)
 		return -1;
-	__builtin_memset(rec, 0, REC_CODE_HEADER);
-	rec->type = REC_CODE;
+	__builtin_memset(rec, 0, REC_CODE_OBJECT_HEADER);
+	rec->type = REC_CODE_OBJECT;
 	rec->code = code;
 	rec->tgid = task__pid(bpf_get_current_task_btf());
 	rec->walker = WALKER_PYTHON;
@@ -42,7 +42,7 @@ __weak __noinline __u32 text__intern(const struct text_key *of, __u64 now_ns)
 	code = text__find(key, now_ns, &entry);
 	if (code || !entry.hash)
 		return code;
-	entry.code = code__new();
+	entry.code = code_object__new();
 	/* Code that was not sent is not cached: the next call tries again. */
 	if (text__send(key, entry.code) || bpf_map_update_elem(&texts, key, &entry, BPF_ANY))
 		count(COUNT_CODE_LOST);
@@ -55,13 +55,13 @@ static __noinline int object__send(const struct python_offsets *offsets,
 				   const struct code_fields *fields, __u32 code, __u64 address)
 {
 	__u64 table = fields->line_table + offsets->object_bytes, size;
-	struct rec_code *rec;
+	struct rec_code_object *rec;
 
 	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 	if (!rec)
 		return -1;
-	__builtin_memset(rec, 0, REC_CODE_HEADER);
-	rec->type = REC_CODE;
+	__builtin_memset(rec, 0, REC_CODE_OBJECT_HEADER);
+	rec->type = REC_CODE_OBJECT;
 	rec->code = code;
 	rec->tgid = task__pid(bpf_get_current_task_btf());
 	rec->walker = WALKER_PYTHON;
@@ -75,8 +75,8 @@ static __noinline int object__send(const struct python_offsets *offsets,
 		       &rec->file_len);
 	read_user(&rec->table_size, sizeof(rec->table_size), table + PYTHON_BYTES_SIZE);
 	size = rec->table_size;
-	if (size > CODE_TABLE_BYTES)
-		size = CODE_TABLE_BYTES;
+	if (size > CODE_OBJECT_TABLE_BYTES)
+		size = CODE_OBJECT_TABLE_BYTES;
 	if (read_user(rec->table, size, rec->table_address))
 		rec->table_size = 0; /* then only the first line is used */
 	bpf_ringbuf_submit(rec, ring__flags());
@@ -99,7 +99,7 @@ __weak __noinline __u32 object__intern(struct shadow *shadow, __u64 address, __u
 		return 0;
 	words = shadow->words;
 	existing = bpf_map_lookup_elem(&python_codes, &key);
-	if (existing && now_ns - existing->checked_ns < CODE_RECHECK_NS)
+	if (existing && now_ns - existing->checked_ns < CODE_OBJECT_RECHECK_NS)
 		return existing->code;
 	if (!proc) {
 		count(COUNT_PROBE_READ);
@@ -125,7 +125,7 @@ __weak __noinline __u32 object__intern(struct shadow *shadow, __u64 address, __u
 		existing->checked_ns = now_ns;
 		return existing->code;
 	}
-	entry.code = code__new();
+	entry.code = code_object__new();
 	if (object__send(offsets, &fields, entry.code, address) ||
 	    bpf_map_update_elem(&python_codes, &key, &entry, BPF_ANY))
 		count(COUNT_CODE_LOST);

@@ -87,10 +87,10 @@ struct ruby_proc_rec { /* key: address space */
 };
 _Static_assert(sizeof(struct ruby_proc_rec) == 168, "ruby_proc_rec");
 
-/* --- code objects: rec_code.table of WALKER_RUBY --- */
+/* --- code objects: rec_code_object.table of WALKER_RUBY --- */
 
-/* rec_code.table_address and .address are the addresses of name and file, used if they could not
- * be copied (kind 0, but a length). */
+/* rec_code_object.table_address and .address are the addresses of name and file, used if they could
+ * not be copied (kind 0, but a length). */
 
 enum ruby_code_kind {
 	RUBY_CODE_ISEQ,	  /* name: the iseq's label */

@@ -2,13 +2,13 @@
 #ifndef BRAID_RUBY_CODE_BPF_H
 #define BRAID_RUBY_CODE_BPF_H
 
-#include "bpf/code_age.bpf.h"
+#include "bpf/code_object_age.bpf.h"
 #include "bpf/ruby_object.bpf.h"
 #include "bpf/ruby_procs.bpf.h"
 
 /* Numbers of the code that CRuby's control frames run: an iseq as (part of) a method, or a
- * method in C. Code is read once, compared as described in bpf/code_age.bpf.h, and sent to user
- * space once per content. For samples and for probes. */
+ * method in C. Code is read once, compared as described in bpf/code_object_age.bpf.h, and sent to
+ * user space once per content. For samples and for probes. */
 
 /* Interval between comparisons of old code, in ns. A comparison costs 2 us if nothing is in the
  * cache. An iseq is also identified by the address of its instructions, which each frame's pc
@@ -23,7 +23,7 @@ struct ruby_key {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CODES_CACHED);
+	__uint(max_entries, CODE_OBJECTS_CACHED);
 	__type(key, struct ruby_key);
 	__type(value, struct ruby_entry);
 } ruby_codes __weak SEC(".maps");
@@ -69,30 +69,30 @@ static __always_inline void lines__read(const struct ruby_offsets *offsets,
 /* Sets a record's name. A name may lie in a file's pages that the process has not touched (a
  * forked child: "<main>" is a string in libruby). User space then reads it from its address. */
 static __noinline int rec__set_name(const struct ruby_offsets *offsets, __u64 string,
-				    struct rec_code *rec)
+				    struct rec_code_object *rec)
 {
 	__u64 from = 0;
 	int length = string__find(offsets, string, &from);
 
 	rec->table_address = from;
 	rec->name_len = length < 0 ? 0 : length;
-	if (string__copy(from, length, rec->name, CODE_TEXT_BYTES) >= 0)
-		rec->name_kind = CODE_TEXT_UTF8;
+	if (string__copy(from, length, rec->name, CODE_OBJECT_TEXT_BYTES) >= 0)
+		rec->name_kind = CODE_OBJECT_TEXT_UTF8;
 	if (length < 0)
 		count(COUNT_WALK_CODE);
 	return 0;
 }
 
 static __noinline int rec__set_file(const struct ruby_offsets *offsets, __u64 string,
-				    struct rec_code *rec)
+				    struct rec_code_object *rec)
 {
 	__u64 from = 0;
 	int length = string__find(offsets, string, &from);
 
 	rec->address = from;
 	rec->file_len = length < 0 ? 0 : length;
-	if (string__copy(from, length, rec->file, CODE_TEXT_BYTES) >= 0)
-		rec->file_kind = CODE_TEXT_UTF8;
+	if (string__copy(from, length, rec->file, CODE_OBJECT_TEXT_BYTES) >= 0)
+		rec->file_kind = CODE_OBJECT_TEXT_UTF8;
 	return 0;
 }
 
@@ -117,7 +117,7 @@ static __noinline __u64 eval__label(const struct ruby_offsets *offsets, __u64 is
 
 /* Fills in a record; call->words is the iseq's body. */
 static __noinline int iseq__send(const struct ruby_proc_rec *proc, struct ruby_call *call,
-				 struct rec_code *rec)
+				 struct rec_code_object *rec)
 {
 	struct ruby_code_table *table = (void *)rec->table;
 	const struct ruby_offsets *offsets;
@@ -145,7 +145,7 @@ static __noinline int iseq__send(const struct ruby_proc_rec *proc, struct ruby_c
 }
 
 static __noinline int method__send(const struct ruby_proc_rec *proc, const struct ruby_call *call,
-				   struct rec_code *rec)
+				   struct rec_code_object *rec)
 {
 	struct ruby_code_table *table = (void *)rec->table;
 	__u64 id = 0, definition = call->entry.definition;
@@ -160,15 +160,15 @@ static __noinline int method__send(const struct ruby_proc_rec *proc, const struc
 static __noinline int code__announce(const struct ruby_proc_rec *proc, struct ruby_call *call)
 {
 	struct ruby_code_table *table;
-	struct rec_code *rec;
+	struct rec_code_object *rec;
 
 	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 	if (!rec)
 		return -1;
 	table = (void *)rec->table;
-	__builtin_memset(rec, 0, REC_CODE_HEADER);
+	__builtin_memset(rec, 0, REC_CODE_OBJECT_HEADER);
 	__builtin_memset(table, 0, offsetof(struct ruby_code_table, owner_name));
-	rec->type = REC_CODE;
+	rec->type = REC_CODE_OBJECT;
 	rec->code = call->entry.code;
 	rec->tgid = call->tgid;
 	rec->walker = WALKER_RUBY;
@@ -229,7 +229,7 @@ static __always_inline int call__is_fresh(const struct ruby_call *call, __u64 si
 	if (checked_ns == call->now_ns)
 		return 1;
 	return call->now_ns - checked_ns < recheck_ns &&
-	       (call->probed || (!call->replaces && checked_ns - since_ns >= CODE_OLD_NS));
+	       (call->probed || (!call->replaces && checked_ns - since_ns >= CODE_OBJECT_OLD_NS));
 }
 
 /* Hashes the texts of an entry. */
@@ -300,7 +300,7 @@ __weak __noinline int ruby_call__intern(struct ruby_call *call)
 	if (existing)
 		proc->replaced_ns = call->now_ns;
 	call->replaces |= !!existing;
-	entry->code = code__new();
+	entry->code = code_object__new();
 	call__use_existing(call, entry);
 	/* Code whose record could not be sent is not cached: the next sample tries again. */
 	if (code__announce(proc, call) || entry__put(&key, entry)) {

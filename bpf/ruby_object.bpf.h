@@ -116,8 +116,8 @@ static __noinline int string__copy(__u64 from, int length, char *to, __u64 size)
 	if (bytes > size)
 		bytes = size;
 	barrier_var(bytes);
-	if (bytes > CODE_TEXT_BYTES)
-		bytes = CODE_TEXT_BYTES;
+	if (bytes > CODE_OBJECT_TEXT_BYTES)
+		bytes = CODE_OBJECT_TEXT_BYTES;
 	return length < 0 || read_user(to, bytes, from) ? -1 : length;
 }
 

@@ -95,16 +95,16 @@ static __always_inline void args__set_scope(struct shadow *shadow, struct ruby_a
 static __noinline int strings__send(const struct text_key *key, __u64 class, __u32 code)
 {
 	struct ruby_code_table *table;
-	struct rec_code *rec;
+	struct rec_code_object *rec;
 	long bytes;
 
 	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 	if (!rec)
 		return -1;
 	table = (void *)rec->table;
-	__builtin_memset(rec, 0, REC_CODE_HEADER);
+	__builtin_memset(rec, 0, REC_CODE_OBJECT_HEADER);
 	__builtin_memset(table, 0, offsetof(struct ruby_code_table, owner_name));
-	rec->type = REC_CODE;
+	rec->type = REC_CODE_OBJECT;
 	rec->code = code;
 	rec->tgid = task__pid(bpf_get_current_task_btf());
 	rec->walker = WALKER_RUBY;
@@ -135,7 +135,7 @@ __weak __noinline __u64 strings__intern(const struct text_key *of, __u64 class)
 	code = text__find(key, bpf_ktime_get_ns(), &entry);
 	if (code || !entry.hash)
 		return (__u64)entry.settled << 32 | code;
-	entry.code = code__new();
+	entry.code = code_object__new();
 	/* A method whose record could not be sent is not cached: the next call tries again. */
 	if (strings__send(key, class, entry.code) ||
 	    bpf_map_update_elem(&texts, key, &entry, BPF_ANY))

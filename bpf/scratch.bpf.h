@@ -250,7 +250,7 @@ extern __u32 last_code;
 
 /* Returns the number for a code object that any runtime uses for the first time. Numbers are dense
  * from 1. */
-static __always_inline __u32 code__new(void)
+static __always_inline __u32 code_object__new(void)
 {
 	return __sync_fetch_and_add(&last_code, 1) + 1;
 }
@@ -258,7 +258,8 @@ static __always_inline __u32 code__new(void)
 /* Stores the number *@code in @codes, a runtime's map of numbers, if user space was @reported. Sets
  * *@code to the number in the map: an interrupted program, or one on another CPU, may have been
  * first. Returns -1 if there is no number; the next sample then tries again. */
-static __always_inline int code__keep(void *codes, const void *key, int reported, __u32 *code)
+static __always_inline int code_object__store(void *codes, const void *key, int reported,
+					      __u32 *code)
 {
 	const __u32 *existing;
 

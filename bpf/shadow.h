@@ -49,7 +49,7 @@ enum {
 };
 
 struct shadow_entry {
-	__u32 code;   /* as in rec_code; 0: unknown */
+	__u32 code;   /* as in rec_code_object; 0: unknown */
 	__u32 index;  /* line or bytecode index, as in the runtime */
 	__u64 anchor; /* an address in the native frame that runs it; 0: unknown */
 	__u64 match;  /* identity of the call at its return, or in its callees' probes */

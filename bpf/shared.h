@@ -219,18 +219,18 @@ enum event_slot {
 /* --- records --- */
 enum rec_type {
 	REC_SAMPLE = 1,
-	REC_STACK,    /* registers and stack for the next sample on the same CPU */
-	REC_CODE,     /* a code object seen for the first time */
-	REC_FORK,     /* a new process, not a new thread */
-	REC_EXEC,     /* a target executes a program */
-	REC_FOUND,    /* a new process is sampled: it is a target from now on */
-	REC_EXIT,     /* a process's last thread ends; samples of its end may still follow */
-	REC_UNMAPPED, /* a pc is outside all listed mappings: user space reads them again */
-	REC_MAPPED,   /* a mapping of a registered file that user space had not published */
-	REC_VALUE,    /* the value of a sample that was sent before */
-	REC_LATER,    /* a pc has no rule before its machine code is read (UNWIND_LATER) */
-	REC_REPEAT,   /* a sample with a stack that an earlier REC_SAMPLE had */
-	REC_CONTEXT,  /* the request context of a sample that follows */
+	REC_STACK,	 /* registers and stack for the next sample on the same CPU */
+	REC_CODE_OBJECT, /* a code object seen for the first time */
+	REC_FORK,	 /* a new process, not a new thread */
+	REC_EXEC,	 /* a target executes a program */
+	REC_FOUND,	 /* a new process is sampled: it is a target from now on */
+	REC_EXIT,	 /* a process's last thread ends; samples of its end may still follow */
+	REC_UNMAPPED,	 /* a pc is outside all listed mappings: user space reads them again */
+	REC_MAPPED,	 /* a mapping of a registered file that user space had not published */
+	REC_VALUE,	 /* the value of a sample that was sent before */
+	REC_LATER,	 /* a pc has no rule before its machine code is read (UNWIND_LATER) */
+	REC_REPEAT,	 /* a sample with a stack that an earlier REC_SAMPLE had */
+	REC_CONTEXT,	 /* the request context of a sample that follows */
 };
 
 struct rec_task { /* REC_FORK, REC_EXIT */
@@ -383,7 +383,7 @@ struct rec_section {
 /* The number of announced code objects that each runtime's map holds. Each takes about 100 to 140
  * bytes, used or not. The least recently used one is evicted, and is announced again at its next
  * use. */
-#define CODES_CACHED 32768
+#define CODE_OBJECTS_CACHED 32768
 
 /* --- stored stacks (bpf/emit.bpf.c): they cross the ring once --- */
 #define SENT_WAYS	4    /* entries of a set: the places for a stack with that hash */
@@ -487,11 +487,11 @@ struct rec_stack {
 _Static_assert(sizeof(struct rec_stack) == REC_STACK_HEADER + STACK_COPY_BYTES, "rec_stack");
 
 /* --- code objects: the names of interpreted functions, sent once per content --- */
-#define CODE_TEXT_BYTES	 512
-#define CODE_TABLE_BYTES 4096
+#define CODE_OBJECT_TEXT_BYTES	512
+#define CODE_OBJECT_TABLE_BYTES 4096
 
 /* A kind of text besides 1, 2 and 4 bytes per character: UTF-8, with its length in bytes. */
-#define CODE_TEXT_UTF8 8
+#define CODE_OBJECT_TEXT_UTF8 8
 
 #define FRAME_KEY(code, index) ((__u64)(code) << 32 | (__u32)(index))
 #define FRAME_KEY_CODE(key)    ((__u32)((key) >> 32))
@@ -511,7 +511,7 @@ _Static_assert(sizeof(struct rec_stack) == REC_STACK_HEADER + STACK_COPY_BYTES, 
 /* Each frame with a mark, the frame that stands for a garbage collector, and FRAME_APART */
 #define RUNTIME_PAIRS_MAX (2 * RUNTIME_FRAMES_MAX + 2)
 
-struct rec_code {
+struct rec_code_object {
 	__u32 type;
 	__u32 code; /* dense from 1, never reused */
 	__u32 tgid;
@@ -519,18 +519,20 @@ struct rec_code {
 	__u64 address;	     /* address of the code object */
 	__u64 table_address; /* address of the line table's bytes */
 	__u32 first_line;
-	__u32 table_size;	   /* bytes in the target; `table` has at most CODE_TABLE_BYTES */
+	__u32 table_size; /* bytes in the target; `table` has at most CODE_OBJECT_TABLE_BYTES */
 	__u16 name_len, file_len;  /* in characters, in the target */
 	__u8 name_kind, file_kind; /* bytes per character: 1, 2, 4; 0: unreadable */
 	__u8 table_format;	   /* the runtime's */
 	__u8 pad;
-	char name[CODE_TEXT_BYTES];
-	char file[CODE_TEXT_BYTES];
-	__u8 table[CODE_TABLE_BYTES];
+	char name[CODE_OBJECT_TEXT_BYTES];
+	char file[CODE_OBJECT_TEXT_BYTES];
+	__u8 table[CODE_OBJECT_TABLE_BYTES];
 };
-#define REC_CODE_HEADER 48
-_Static_assert(sizeof(struct rec_code) == REC_CODE_HEADER + 2 * CODE_TEXT_BYTES + CODE_TABLE_BYTES,
-	       "rec_code");
+#define REC_CODE_OBJECT_HEADER 48
+_Static_assert(sizeof(struct rec_code_object) == REC_CODE_OBJECT_HEADER +
+							 2 * CODE_OBJECT_TEXT_BYTES +
+							 CODE_OBJECT_TABLE_BYTES,
+	       "rec_code_object");
 
 /* --- unwind modes: cfg_unwind --- */
 enum unwind_mode {

@@ -51,9 +51,9 @@ static __noinline __u64 text__hash(__u64 address)
 
 static __always_inline void text__copy(char *to, __u64 from, __u8 *kind, __u16 *len)
 {
-	long bytes = bpf_probe_read_user_str(to, CODE_TEXT_BYTES, (void *)from);
+	long bytes = bpf_probe_read_user_str(to, CODE_OBJECT_TEXT_BYTES, (void *)from);
 
-	*kind = bytes > 0 ? CODE_TEXT_UTF8 : 0;
+	*kind = bytes > 0 ? CODE_OBJECT_TEXT_UTF8 : 0;
 	*len = bytes > 0 ? bytes - 1 : 0;
 	if (bytes <= 0)
 		count(COUNT_WALK_CODE);

@@ -41,7 +41,7 @@
 #include "core/elf/cfi.h"
 #include "core/elf/elf_file.h"
 #include "core/elf/function_names.h"
-#include "runtimes/code_rules.h"
+#include "runtimes/function_rules.h"
 #include "runtimes/idle.h"
 
 #define RUNTIME_VERSION_BYTES 32
@@ -305,10 +305,12 @@ struct runtime_walker {
 
 /* Names of its frames. Required: symbolize. */
 struct runtime_names {
-	/* Stores the names of a REC_CODE record from this runtime's walker. `size` is the number of
-	 * bytes that arrived: untrusted. Returns 0, -EBADMSG or -ENOMEM. Must not block or print.
+	/* Stores the names of a REC_CODE_OBJECT record from this runtime's walker. `size` is the
+	 * number of bytes that arrived: untrusted. Returns 0, -EBADMSG or -ENOMEM. Must not block
+	 * or print.
 	 */
-	int (*on_code)(struct runtime_session *session, const struct rec_code *rec, size_t size);
+	int (*on_code)(struct runtime_session *session, const struct rec_code_object *rec,
+		       size_t size);
 
 	/* Drops the names of codes whose numbers are not among the keys of the map, in this call
 	 * and the one before: no sample refers to them. Also drops detached address spaces once
@@ -466,7 +468,7 @@ struct runtime {
 	/* Rules for readers; NULL: none. */
 	const struct idle_rule
 		*idle; /* waits of its programs that are idle; ends with an empty one */
-	const struct code_rules *code_rules; /* rules to select and name its functions */
+	const struct function_rules *function_rules; /* rules to select and name its functions */
 	/* Functions of its own that only call a native function for a script, so that readers can
 	 * name the script's callee: patterns of fnmatch(3), NULL-terminated. */
 	const char *const *callers;

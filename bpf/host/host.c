@@ -280,7 +280,7 @@ static void keep(uint32_t type, const void *data, size_t size)
 		host.n_stacks++;
 	} else if (type == REC_UNMAPPED) {
 		host.n_unmapped++;
-	} else if (type == REC_CODE && host.on_code) {
+	} else if (type == REC_CODE_OBJECT && host.on_code) {
 		host.on_code(data, size);
 	}
 }

@@ -528,9 +528,9 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 	return ret;
 }
 
-static int on_code(struct capture *capture, const struct rec_code *rec, size_t size)
+static int on_code(struct capture *capture, const struct rec_code_object *rec, size_t size)
 {
-	int runtime = size >= REC_CODE_HEADER ? runtime_of_walker(capture, rec->walker) : -1;
+	int runtime = size >= REC_CODE_OBJECT_HEADER ? runtime_of_walker(capture, rec->walker) : -1;
 	int ret = runtime < 0 ? 0
 			      : capture->opts.runtimes[runtime]->names->on_code(
 					capture->opts.sessions[runtime], rec, size);
@@ -579,7 +579,7 @@ int capture__record(struct capture *capture, const void *data, size_t size, stru
 		stack_copies__keep(capture->stacks, data, size);
 	else if (size >= REC_CONTEXT_HEADER && *type == REC_CONTEXT)
 		ret = contexts__keep(&capture->contexts, data, size);
-	else if (size >= sizeof(*type) && *type == REC_CODE)
+	else if (size >= sizeof(*type) && *type == REC_CODE_OBJECT)
 		ret = on_code(capture, data, size);
 	return ret == -ENOMEM ? no_memory(err) : ret;
 }

@@ -417,14 +417,14 @@ static const char *const *all_callers(const struct runtime *const *runtimes)
 }
 
 /* Returns the code rules of all runtimes, in a static array. */
-static const struct code_rules *const *all_rules(const struct runtime *const *runtimes)
+static const struct function_rules *const *all_rules(const struct runtime *const *runtimes)
 {
-	static const struct code_rules *rules[RUNTIMES_MAX + 1];
+	static const struct function_rules *rules[RUNTIMES_MAX + 1];
 	size_t n = 0;
 
 	for (; *runtimes && n < RUNTIMES_MAX; runtimes++)
-		if ((*runtimes)->code_rules)
-			rules[n++] = (*runtimes)->code_rules;
+		if ((*runtimes)->function_rules)
+			rules[n++] = (*runtimes)->function_rules;
 	rules[n] = NULL;
 	return rules;
 }

@@ -9,7 +9,7 @@
 #include "core/base/util.h"
 #include "core/cli/columns.h"
 #include "core/out/out_common.h"
-#include "core/profile/code_rules.h"
+#include "core/profile/function_rules.h"
 #include "core/target/procfs.h"
 
 #define WIDE 100 /* minimum columns for amounts beside percentages */

@@ -16,7 +16,7 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/out/out_common.h"
-#include "core/profile/code_rules.h"
+#include "core/profile/function_rules.h"
 
 #define SHOWN	    3	 /* findings in a sentence */
 #define SHARE_LEAST 0.05 /* smallest share of the whole, except for the first finding */
@@ -105,7 +105,7 @@ static const char *runtime_wait(const struct profile *profile, uint32_t node)
 	const char *what = NULL;
 
 	for (; node && !what; node = profile->nodes[node].parent)
-		what = code_rules__wait(profile, frame_of(profile, node));
+		what = function_rules__wait(profile, frame_of(profile, node));
 	return what;
 }
 
@@ -173,9 +173,9 @@ static uint32_t find_owner(const struct profile *profile, uint32_t node)
 	for (; node; node = profile->nodes[node].parent) {
 		const struct profile_frame *frame = frame_of(profile, node);
 
-		if (code_rules__is_own(profile, frame))
+		if (function_rules__is_own(profile, frame))
 			return node;
-		if (!runtime && code_rules__is_function(profile, frame))
+		if (!runtime && function_rules__is_function(profile, frame))
 			runtime = node;
 		if (!native && (frame->kind == KIND_NATIVE || frame->kind == KIND_INLINED) &&
 		    !is_libc(profile, frame))
@@ -236,7 +236,8 @@ static void add_node(struct findings *findings, uint32_t node)
 		found = (struct finding) { .frame = frame, .weight = cpu };
 		add(findings, &found);
 		findings->native +=
-			node && code_rules__is_function(profile, frame_of(profile, node)) ? 0 : cpu;
+			node && function_rules__is_function(profile, frame_of(profile, node)) ? 0
+											      : cpu;
 	}
 	findings->waiting += at->waiting;
 	findings->preempted += at->preempted;

@@ -11,7 +11,7 @@
 #include "core/out/out_common.h"
 #include "core/out/out_diff.h"
 #include "core/out/out_groups.h"
-#include "core/profile/code_rules.h"
+#include "core/profile/function_rules.h"
 
 /* A report for issues, merge requests and chats: a table of functions, then the tree as a block of
  * code. The dialect is GitHub's, which GitLab and most renderers accept. */

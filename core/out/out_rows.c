@@ -9,7 +9,7 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/out/out_common.h"
-#include "core/profile/code_rules.h"
+#include "core/profile/function_rules.h"
 
 /* Returns the text of a frame's row if rows are not functions. In a table of files, a frame without
  * a file has `[...]` with its library or kind. */
@@ -37,7 +37,7 @@ static int make_key(struct out_rows *rows, size_t i)
 	struct out_row_key *key = &rows->frame_keys[i];
 
 	if (rows->group == OUTPUT_FUNCTIONS) {
-		bool apart = rows->lines || code_rules__is_nameless(rows->profile, frame);
+		bool apart = rows->lines || function_rules__is_nameless(rows->profile, frame);
 
 		*key = (struct out_row_key) { .name = frame->name,
 					      .file = frame->file,

@@ -12,7 +12,7 @@
 #include "core/out/out_common.h"
 #include "core/out/out_diff.h"
 #include "core/out/out_groups.h"
-#include "core/profile/code_rules.h"
+#include "core/profile/function_rules.h"
 
 struct table {
 	const struct profile *profile;

@@ -10,8 +10,8 @@
 #include "core/base/escape.h"
 #include "core/base/title.h"
 #include "core/base/util.h"
-#include "core/profile/code_rules.h"
 #include "core/profile/diff.h"
+#include "core/profile/function_rules.h"
 
 #define COLOUR_GROUP 8 /* class k8 in flame.css */
 

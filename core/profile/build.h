@@ -8,7 +8,7 @@
 #include "core/profile/profile.h"
 #include "core/profile/recorded.h"
 #include "core/profile/times.h"
-#include "runtimes/code_rules.h"
+#include "runtimes/function_rules.h"
 #include "runtimes/idle.h"
 
 /* Converts a recording to the merged profile of one event. Pure: no files, no state. */
@@ -47,10 +47,10 @@ struct profile_filter {
 	/* Rules by which idle waits of events in ns are left out (core/profile/idle.h); NULL: no
 	 * wait is left out. */
 	const struct idle_rule *const *idle;
-	bool hide_unbroken;		       /* also leave out profile->unbroken */
-	const char *const *callers;	       /* as in struct profile; outlives it */
-	const struct code_rules *const *rules; /* as in struct profile; outlives it */
-	struct profile_time from, to;	       /* only samples of this period */
+	bool hide_unbroken;			   /* also leave out profile->unbroken */
+	const char *const *callers;		   /* as in struct profile; outlives it */
+	const struct function_rules *const *rules; /* as in struct profile; outlives it */
+	struct profile_time from, to;		   /* only samples of this period */
 	/* Called for each recording of several that is left out, with the reason as a sentence; may
 	 * be NULL. */
 	void (*on_skipped)(void *ctx, const char *why);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/profile/code_rules.h"
+#include "core/profile/function_rules.h"
 
 static const char *const names[FRAMES_N] = {
 	[FRAMES_ALL] = "all",
@@ -225,8 +225,8 @@ static int make_view(const struct profile *all, enum profile_frames frames, stru
 		goto out;
 	for (size_t i = 0; i < all->n_frames; i++)
 		view.shown[i] = frames == FRAMES_APP
-					? code_rules__is_own(all, &all->frames[i])
-					: code_rules__is_function(all, &all->frames[i]);
+					? function_rules__is_own(all, &all->frames[i])
+					: function_rules__is_function(all, &all->frames[i]);
 	code = view_all(&view);
 	if (code)
 		goto out;
@@ -261,7 +261,7 @@ int frames__script_owners(const struct profile *profile, uint32_t *owners)
 	if (!functions)
 		return -ENOMEM;
 	for (size_t i = 0; i < profile->n_frames; i++)
-		functions[i] = code_rules__is_function(profile, &profile->frames[i]);
+		functions[i] = function_rules__is_function(profile, &profile->frames[i]);
 	owners[0] = 0;
 	for (uint32_t i = 1; i < profile->n_nodes; i++) {
 		const struct profile_node *node = &profile->nodes[i];

@@ -15,15 +15,15 @@
  * ...") are always shown, and the frames after a label are a stack of their own. The other frames
  * are shown by view:
  *
- * - script: only the runtimes' functions (code_rules__is_function());
+ * - script: only the runtimes' functions (function_rules__is_function());
  * - collapsed: one frame for each run of native frames of one library. Inlined frames belong to the
  *   library of the frame that they are inlined into, and the kernel counts as a library. The frame
  *   is the first one of the run that matters: the system call, or the function that an
  *   interpreter's function calls for a script (ROLE_CALLER). A run of an interpreter's library
  *   without such a frame is shown as a frame with the library's name. Other runs are shown as
  *   their first, outermost, frame;
- * - app: only functions that the user has written (core/profile/code_rules.h). A stack without such
- *   a function is shown as in the script view. */
+ * - app: only functions that the user has written (core/profile/function_rules.h). A stack without
+ * such a function is shown as in the script view. */
 enum profile_frames {
 	FRAMES_ALL,
 	FRAMES_COLLAPSED,

@@ -154,7 +154,7 @@ struct profile {
 	/* Names of functions of interpreters that call native functions for scripts: patterns of
 	 * fnmatch(3) with FNM_EXTMATCH up to a NULL, borrowed; NULL: unknown. */
 	const char *const *callers;
-	const struct code_rules *const
+	const struct function_rules *const
 		*rules;		/* rules of its runtimes, up to a NULL, borrowed; NULL: none */
 	uint32_t *interpreters; /* libraries, set by profile__interpreter() */
 	size_t n_interpreters, cap_interpreters;

@@ -11,7 +11,7 @@
 
 #include "core/base/fd_limit.h"
 #include "core/base/util.h"
-#include "core/kernel/code_numbers.h"
+#include "core/kernel/code_object_numbers.h"
 
 #define KALLSYMS "/proc/kallsyms"
 
@@ -238,7 +238,7 @@ static int forget_codes(const struct session *session)
 	for (int i = 0; ret != -ENOMEM && runtimes[i]; i++) {
 		if (!session->runtime_sessions[i] || !runtime__has(runtimes[i], walker, codes))
 			continue;
-		ret = code_numbers__read(
+		ret = code_object_numbers__read(
 			kernel_half__map_fd(session->half, runtimes[i]->walker->codes), &listed);
 		if (!ret)
 			runtimes[i]->names->forget_codes(session->runtime_sessions[i], &listed);

@@ -34,7 +34,7 @@ int numbered_codes__put(struct numbered_codes *codes, uint32_t number, void *cod
 		free_code(code);
 		return -ENOMEM;
 	}
-	codes->list[codes->n++] = (struct numbered_code) { .code = code, .number = number };
+	codes->list[codes->n++] = (struct numbered_code_object) { .code = code, .number = number };
 	return 0;
 }
 
@@ -44,7 +44,7 @@ void numbered_codes__forget(struct numbered_codes *codes, const struct u64map *l
 	size_t n = 0;
 
 	for (size_t i = 0; i < codes->n; i++) {
-		struct numbered_code one = codes->list[i];
+		struct numbered_code_object one = codes->list[i];
 		bool missing = !u64map__get(listed, one.number);
 
 		if (missing && one.missed) {

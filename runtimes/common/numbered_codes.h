@@ -9,11 +9,11 @@
 #include "core/base/u64map.h"
 
 /* A runtime's data of its code objects, by the numbers with which the kernel half announces them
- * (rec_code.code) and which frame keys contain. A number is used once in a session. A zeroed struct
- * is empty. */
+ * (rec_code_object.code) and which frame keys contain. A number is used once in a session. A zeroed
+ * struct is empty. */
 struct numbered_codes {
 	struct u64map places; /* number: place in `list`, from 1 */
-	struct numbered_code {
+	struct numbered_code_object {
 		void *code;
 		uint32_t number;
 		bool missed; /* numbered_codes__forget did not find it the last time */

@@ -7,7 +7,7 @@
 
 #include "bpf/go.h"
 #include "core/base/util.h"
-#include "runtimes/go/go_code_rules.h"
+#include "runtimes/go/go_function_rules.h"
 #include "runtimes/go/go_idle.h"
 #include "runtimes/go/go_names.h"
 #include "runtimes/go/go_rows.h"
@@ -176,7 +176,7 @@ const struct runtime runtime_go = {
 	.files = &files,
 	.walker = &walker,
 	.idle = go_idle,
-	.code_rules = &go_code_rules,
+	.function_rules = &go_function_rules,
 	.open = go__open,
 	.close = go__close,
 	.attach = go__attach,

@@ -10,9 +10,9 @@
 #include "core/target/procfs.h"
 #include "runtimes/common/anchors.h"
 #include "runtimes/common/probing.h"
-#include "runtimes/jvm/jvm_code_rules.h"
 #include "runtimes/jvm/jvm_codes.h"
 #include "runtimes/jvm/jvm_flags.h"
+#include "runtimes/jvm/jvm_function_rules.h"
 #include "runtimes/jvm/jvm_idle.h"
 #include "runtimes/jvm/jvm_map.h"
 #include "runtimes/jvm/jvm_probing.h"
@@ -271,7 +271,8 @@ static void jvm__forget_codes(struct runtime_session *session, const struct u64m
 	jvm_codes__forget(session->codes, listed);
 }
 
-static int jvm__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
+static int jvm__on_code(struct runtime_session *session, const struct rec_code_object *rec,
+			size_t size)
 {
 	int rc = session->probing ? jvm_probing__on_code(session->probing, rec, size) : -ENOENT;
 
@@ -418,7 +419,7 @@ const struct runtime runtime_jvm = {
 	.inspect = &inspect,
 	.allocator = &allocator,
 	.idle = jvm_idle,
-	.code_rules = &jvm_code_rules,
+	.function_rules = &jvm_function_rules,
 	.open = jvm__open,
 	.close = jvm__close,
 	.attach = jvm__attach,

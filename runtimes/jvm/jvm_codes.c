@@ -167,13 +167,13 @@ static void read_name(struct code *code, uint64_t blob)
 	memcpy(code->name, text, sizeof(text) - 1);
 }
 
-int jvm_codes__add(struct jvm_codes *codes, const struct rec_code *rec, size_t size)
+int jvm_codes__add(struct jvm_codes *codes, const struct rec_code_object *rec, size_t size)
 {
 	struct instance *instance;
 	struct code *code;
 	int rc = 0;
 
-	if (size < REC_CODE_HEADER)
+	if (size < REC_CODE_OBJECT_HEADER)
 		return -EBADMSG;
 	instance = instance__find(codes, rec->table_size);
 	if (!instance || numbered_codes__find(&codes->by_number, rec->code))

@@ -28,7 +28,7 @@ const struct jvm_vm *jvm_codes__vm(const struct jvm_codes *codes, uint32_t pid);
 void jvm_codes__forget_vm(struct jvm_codes *codes, uint32_t space);
 
 /* As runtime.on_code. */
-int jvm_codes__add(struct jvm_codes *codes, const struct rec_code *rec, size_t size);
+int jvm_codes__add(struct jvm_codes *codes, const struct rec_code_object *rec, size_t size);
 
 /* As runtime.forget_codes, runtime.seen. A detached VM is freed with the last of its codes. */
 void jvm_codes__forget(struct jvm_codes *codes, const struct u64map *listed);

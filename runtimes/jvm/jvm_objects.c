@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 #include "runtimes/jvm/jvm_flags.h"
 
 #define STRING_CHARS_MAX 256 /* characters that are read */
@@ -291,7 +291,8 @@ char *jvm_objects__string(const struct jvm_objects *objects, uint64_t object)
 	if (jvm_vm__read(objects->vm, array + objects->array_elements, chars, (size_t)n << coder))
 		return NULL;
 	if (!coder)
-		return code_text__dup((const char *)chars, n, 1, length);
+		return code_object_text__dup((const char *)chars, n, 1, length);
 	n = widen(chars, n, wide);
-	return code_text__dup((const char *)wide, (size_t)n * sizeof(*wide), sizeof(*wide), n);
+	return code_object_text__dup((const char *)wide, (size_t)n * sizeof(*wide), sizeof(*wide),
+				     n);
 }

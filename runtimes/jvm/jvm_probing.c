@@ -202,9 +202,10 @@ void jvm_probing__prepare_command(char *const *command)
 
 /* --- records and names --- */
 
-int jvm_probing__on_code(struct jvm_probing *probing, const struct rec_code *rec, size_t size)
+int jvm_probing__on_code(struct jvm_probing *probing, const struct rec_code_object *rec,
+			 size_t size)
 {
-	if (size < REC_CODE_HEADER || rec->table_format != JVM_CODE_STRINGS)
+	if (size < REC_CODE_OBJECT_HEADER || rec->table_format != JVM_CODE_STRINGS)
 		return -ENOENT;
 	return jvm_strings__add(probing->strings, rec, size);
 }

@@ -27,7 +27,8 @@ void jvm_probing__prepare_command(char *const *command);
 
 /* As runtime.on_code and runtime.symbolize, for methods reported by the probes; -ENOENT for
  * others. */
-int jvm_probing__on_code(struct jvm_probing *probing, const struct rec_code *rec, size_t size);
+int jvm_probing__on_code(struct jvm_probing *probing, const struct rec_code_object *rec,
+			 size_t size);
 int jvm_probing__symbolize(struct jvm_probing *probing, uint64_t key, struct runtime_symbol *ret);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "bpf/jvm.h"
 #include "core/base/util.h"
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 #include "runtimes/jvm/jvm_names.h"
 
 /* The methods with one name. */
@@ -106,11 +106,12 @@ static struct overloads *overloads__get(struct jvm_strings *strings, char *name,
 /* Returns NULL if out of memory. */
 static char *dup_text(const char *text, unsigned int kind, size_t len)
 {
-	return kind ? code_text__dup(text, CODE_TEXT_BYTES, kind, len) : strdup("[unreadable]");
+	return kind ? code_object_text__dup(text, CODE_OBJECT_TEXT_BYTES, kind, len)
+		    : strdup("[unreadable]");
 }
 
 /* Returns NULL if out of memory. */
-static char *method_name(const struct rec_code *rec)
+static char *method_name(const struct rec_code_object *rec)
 {
 	char *class_name = dup_text(rec->file, rec->file_kind, rec->file_len);
 	char *name = dup_text(rec->name, rec->name_kind, rec->name_len);
@@ -121,13 +122,13 @@ static char *method_name(const struct rec_code *rec)
 	return joined;
 }
 
-int jvm_strings__add(struct jvm_strings *strings, const struct rec_code *rec, size_t size)
+int jvm_strings__add(struct jvm_strings *strings, const struct rec_code_object *rec, size_t size)
 {
 	struct method *method;
 	char *name;
 
-	if (size < REC_CODE_HEADER + 3 * CODE_TEXT_BYTES || !code_text__valid(rec->name_kind) ||
-	    !code_text__valid(rec->file_kind))
+	if (size < REC_CODE_OBJECT_HEADER + 3 * CODE_OBJECT_TEXT_BYTES ||
+	    !code_object_text__valid(rec->name_kind) || !code_object_text__valid(rec->file_kind))
 		return -EBADMSG;
 	HASH_FIND(hh, strings->by_code, &rec->code, sizeof(rec->code), method);
 	if (method)
@@ -137,7 +138,8 @@ int jvm_strings__add(struct jvm_strings *strings, const struct rec_code *rec, si
 	if (!method || !name)
 		goto out_of_memory;
 	method->code = rec->code;
-	method->signature = dup_text((const char *)rec->table, CODE_TEXT_UTF8, rec->table_size);
+	method->signature =
+		dup_text((const char *)rec->table, CODE_OBJECT_TEXT_UTF8, rec->table_size);
 	if (!method->signature)
 		goto out_of_memory;
 	method->overloads = overloads__get(strings, name, method->signature);

@@ -16,7 +16,7 @@ void jvm_strings__free(struct jvm_strings *strings); /* NULL is fine */
 
 /* Adds the method of a record with that format; `size` is the size of the record received.
  * Returns 0, -EBADMSG or -ENOMEM. */
-int jvm_strings__add(struct jvm_strings *strings, const struct rec_code *rec, size_t size);
+int jvm_strings__add(struct jvm_strings *strings, const struct rec_code_object *rec, size_t size);
 
 /* Returns the name of a code number, "pkg.Class.method". With `apart`, methods with the same
  * name among those reported so far are distinguished: "pkg.Class.method(int): void". Borrowed

@@ -5,7 +5,7 @@
 
 #include "bpf/shared.h"
 #include "core/base/util.h"
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 
 #define SYMBOL_BYTES 1024 /* limit for a name; longer ones are truncated */
 #define TAG_UTF8     1	  /* JVM_CONSTANT_Utf8 */
@@ -38,7 +38,7 @@ int jvm_symbols__text(const struct jvm_symbols *symbols, uint64_t symbol, char *
 				  min_of(length, sizeof(body)));
 	if (rc)
 		return rc;
-	*ret = code_text__dup(body, sizeof(body), CODE_TEXT_UTF8, length);
+	*ret = code_object_text__dup(body, sizeof(body), CODE_OBJECT_TEXT_UTF8, length);
 	return *ret ? 0 : -ENOMEM;
 }
 

@@ -12,8 +12,8 @@
 #include "runtimes/common/v8_label.h"
 #include "runtimes/node/node_blob.h"
 #include "runtimes/node/node_builtins.h"
-#include "runtimes/node/node_code_rules.h"
 #include "runtimes/node/node_codes.h"
+#include "runtimes/node/node_function_rules.h"
 #include "runtimes/node/node_idle.h"
 #include "runtimes/runtime.h"
 
@@ -250,7 +250,8 @@ static void node__forget_codes(struct runtime_session *session, const struct u64
 	node_codes__forget(session->codes, listed);
 }
 
-static int node__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
+static int node__on_code(struct runtime_session *session, const struct rec_code_object *rec,
+			 size_t size)
 {
 	return node_codes__add(session->codes, rec, size);
 }
@@ -311,7 +312,7 @@ const struct runtime runtime_node = {
 	.names = &names,
 	.jit = &jit,
 	.idle = node_idle,
-	.code_rules = &node_code_rules,
+	.function_rules = &node_function_rules,
 	.open = node__open,
 	.close = node__close,
 	.attach = node__attach,

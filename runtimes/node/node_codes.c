@@ -149,14 +149,14 @@ static int code__read(struct code *code, const struct instance *instance,
 	return rc;
 }
 
-int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t size)
+int node_codes__add(struct node_codes *codes, const struct rec_code_object *rec, size_t size)
 {
 	struct instance *instance;
 	struct node_code sent;
 	struct code *code;
 	int rc;
 
-	if (size < REC_CODE_HEADER + sizeof(sent))
+	if (size < REC_CODE_OBJECT_HEADER + sizeof(sent))
 		return -EBADMSG;
 	memcpy(&sent, rec->name, sizeof(sent));
 	instance = sent.space ? instance__find(codes, sent.space) : NULL;

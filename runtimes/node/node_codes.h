@@ -17,7 +17,7 @@ int node_codes__attach(struct node_codes *codes, uint32_t pid, uint32_t space,
 void node_codes__detach(struct node_codes *codes, uint32_t space);
 
 /* Hooks on_code and symbolize of struct runtime. */
-int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t size);
+int node_codes__add(struct node_codes *codes, const struct rec_code_object *rec, size_t size);
 
 /* As runtime.forget_codes. */
 void node_codes__forget(struct node_codes *codes, const struct u64map *listed);

@@ -7,7 +7,7 @@
 
 #include "core/base/util.h"
 #include "core/target/procfs.h"
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 
 #define TEXT_CHARS_MAX	   400	     /* characters of a name */
 #define STRING_BLOCK_BYTES 65536     /* bytes of a string that one read covers */
@@ -234,8 +234,8 @@ int node_heap__text(const struct node_heap *heap, uint64_t string, char **ret)
 				 &text);
 	if (rc)
 		return rc;
-	*ret = code_text__dup((const char *)text.chars, text.n * sizeof(text.chars[0]),
-			      sizeof(text.chars[0]), n);
+	*ret = code_object_text__dup((const char *)text.chars, text.n * sizeof(text.chars[0]),
+				     sizeof(text.chars[0]), n);
 	return *ret ? 0 : -ENOMEM;
 }
 

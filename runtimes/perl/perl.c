@@ -10,9 +10,9 @@
 #include "runtimes/common/c_library.h"
 #include "runtimes/common/untried.h"
 #include "runtimes/perl/perl_build.h"
-#include "runtimes/perl/perl_code_rules.h"
 #include "runtimes/perl/perl_codes.h"
 #include "runtimes/perl/perl_fit.h"
+#include "runtimes/perl/perl_function_rules.h"
 #include "runtimes/perl/perl_versions.h"
 #include "runtimes/perl/perl_xsubs.h"
 #include "runtimes/runtime.h"
@@ -256,7 +256,8 @@ static void perl__forget_codes(struct runtime_session *session, const struct u64
 	perl_codes__forget(session->codes, listed);
 }
 
-static int perl__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
+static int perl__on_code(struct runtime_session *session, const struct rec_code_object *rec,
+			 size_t size)
 {
 	return perl_codes__add(session->codes, rec, size);
 }
@@ -390,7 +391,7 @@ const struct runtime runtime_perl = {
 	.files = &files,
 	.walker = &walker,
 	.names = &names,
-	.code_rules = &perl_code_rules,
+	.function_rules = &perl_function_rules,
 	.callers = callers,
 	.open = perl__open,
 	.close = perl__close,

@@ -8,7 +8,7 @@
 
 #include "bpf/perl.h"
 #include "core/base/util.h"
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 #include "runtimes/common/numbered_codes.h"
 
 #define UNREADABLE "[unreadable name]"
@@ -55,17 +55,18 @@ void perl_codes__free(struct perl_codes *codes)
 }
 
 /* "Package::sub". Owned; NULL: out of memory. */
-static char *sub__name(const struct rec_code *rec, const struct perl_code_table *table)
+static char *sub__name(const struct rec_code_object *rec, const struct perl_code_table *table)
 {
 	char *name, *package, *text = NULL;
 
 	if (!rec->name_kind)
 		return strdup(UNREADABLE);
-	name = code_text__dup(rec->name, CODE_TEXT_BYTES, rec->name_kind, rec->name_len);
+	name = code_object_text__dup(rec->name, CODE_OBJECT_TEXT_BYTES, rec->name_kind,
+				     rec->name_len);
 	if (!name || !table->package_kind)
 		return name;
-	package = code_text__dup(table->package, PERL_PACKAGE_BYTES, table->package_kind,
-				 table->package_len);
+	package = code_object_text__dup(table->package, PERL_PACKAGE_BYTES, table->package_kind,
+					table->package_len);
 	if (package && asprintf(&text, "%s::%s", package, name) < 0)
 		text = NULL;
 	free(package);
@@ -87,7 +88,7 @@ static void cut_number(char *file)
 		strcpy(file + len - 1, ")");
 }
 
-static int code__new(const struct rec_code *rec, const struct perl_code_table *table,
+static int code__new(const struct rec_code_object *rec, const struct perl_code_table *table,
 		     struct code **ret)
 {
 	struct code *code = calloc(1, sizeof(*code));
@@ -97,8 +98,8 @@ static int code__new(const struct rec_code *rec, const struct perl_code_table *t
 	code->is_main = table->kind == PERL_CODE_MAIN;
 	code->function = names[table->kind] ? strdup(names[table->kind]) : sub__name(rec, table);
 	if (rec->file_kind)
-		code->file =
-			code_text__dup(rec->file, CODE_TEXT_BYTES, rec->file_kind, rec->file_len);
+		code->file = code_object_text__dup(rec->file, CODE_OBJECT_TEXT_BYTES,
+						   rec->file_kind, rec->file_len);
 	if (!code->function || (rec->file_kind && !code->file)) {
 		code__free(code);
 		return -ENOMEM;
@@ -109,16 +110,16 @@ static int code__new(const struct rec_code *rec, const struct perl_code_table *t
 	return 0;
 }
 
-static bool rec__valid(const struct rec_code *rec, size_t size)
+static bool rec__valid(const struct rec_code_object *rec, size_t size)
 {
 	const struct perl_code_table *table = (const void *)rec->table;
 
-	return size == offsetof(struct rec_code, table) + sizeof(*table) && rec->code &&
-	       code_text__valid(rec->name_kind) && code_text__valid(rec->file_kind) &&
-	       code_text__valid(table->package_kind) && table->kind < PERL_CODE_KINDS_N;
+	return size == offsetof(struct rec_code_object, table) + sizeof(*table) && rec->code &&
+	       code_object_text__valid(rec->name_kind) && code_object_text__valid(rec->file_kind) &&
+	       code_object_text__valid(table->package_kind) && table->kind < PERL_CODE_KINDS_N;
 }
 
-int perl_codes__add(struct perl_codes *codes, const struct rec_code *rec, size_t size)
+int perl_codes__add(struct perl_codes *codes, const struct rec_code_object *rec, size_t size)
 {
 	struct code *code;
 	int ret;

@@ -15,8 +15,9 @@ struct perl_codes;
 struct perl_codes *perl_codes__new(void); /* NULL: out of memory */
 void perl_codes__free(struct perl_codes *codes);
 
-/* A REC_CODE of `size` bytes, its table being a struct perl_code_table. -EBADMSG or -ENOMEM. */
-int perl_codes__add(struct perl_codes *codes, const struct rec_code *rec, size_t size);
+/* A REC_CODE_OBJECT of `size` bytes, its table being a struct perl_code_table. -EBADMSG or -ENOMEM.
+ */
+int perl_codes__add(struct perl_codes *codes, const struct rec_code_object *rec, size_t size);
 
 /* As runtime.forget_codes. */
 void perl_codes__forget(struct perl_codes *codes, const struct u64map *listed);

@@ -9,9 +9,9 @@
 #include "runtimes/common/c_library.h"
 #include "runtimes/common/untried.h"
 #include "runtimes/php/php_build.h"
-#include "runtimes/php/php_code_rules.h"
 #include "runtimes/php/php_codes.h"
 #include "runtimes/php/php_fit.h"
+#include "runtimes/php/php_function_rules.h"
 #include "runtimes/php/php_idle.h"
 #include "runtimes/php/php_probing.h"
 #include "runtimes/php/php_versions.h"
@@ -244,7 +244,8 @@ static void php__forget_codes(struct runtime_session *session, const struct u64m
 	php_codes__forget(session->codes, listed);
 }
 
-static int php__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
+static int php__on_code(struct runtime_session *session, const struct rec_code_object *rec,
+			size_t size)
 {
 	return php_codes__add(session->codes, rec, size);
 }
@@ -359,7 +360,7 @@ const struct runtime runtime_php = {
 	.jit = &jit,
 	.probes = &probes,
 	.idle = php_idle,
-	.code_rules = &php_code_rules,
+	.function_rules = &php_function_rules,
 	.open = php__open,
 	.close = php__close,
 	.attach = php__attach,

@@ -8,7 +8,7 @@
 
 #include "bpf/php.h"
 #include "core/base/util.h"
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 #include "runtimes/common/numbered_codes.h"
 
 #define UNREADABLE "[unreadable name]"
@@ -67,18 +67,19 @@ static size_t visible(const char *text, size_t room, size_t len)
 }
 
 /* "Class::method". Owned; NULL: out of memory. */
-static char *function__name(const struct rec_code *rec, const struct php_code_table *table)
+static char *function__name(const struct rec_code_object *rec, const struct php_code_table *table)
 {
 	char *name, *class, *text = NULL;
 
 	if (!rec->name_kind)
 		return strdup(UNREADABLE);
-	name = code_text__dup(rec->name, CODE_TEXT_BYTES, rec->name_kind,
-			      visible(rec->name, CODE_TEXT_BYTES, rec->name_len));
+	name = code_object_text__dup(rec->name, CODE_OBJECT_TEXT_BYTES, rec->name_kind,
+				     visible(rec->name, CODE_OBJECT_TEXT_BYTES, rec->name_len));
 	if (!name || !table->class_kind)
 		return name;
-	class = code_text__dup(table->class_name, PHP_CLASS_BYTES, table->class_kind,
-			       visible(table->class_name, PHP_CLASS_BYTES, table->class_len));
+	class = code_object_text__dup(table->class_name, PHP_CLASS_BYTES, table->class_kind,
+				      visible(table->class_name, PHP_CLASS_BYTES,
+					      table->class_len));
 	if (class && asprintf(&text, "%s::%s", class, name) < 0)
 		text = NULL;
 	free(class);
@@ -86,7 +87,7 @@ static char *function__name(const struct rec_code *rec, const struct php_code_ta
 	return text;
 }
 
-static int code__new(const struct rec_code *rec, const struct php_code_table *table,
+static int code__new(const struct rec_code_object *rec, const struct php_code_table *table,
 		     struct code **ret)
 {
 	struct code *code = calloc(1, sizeof(*code));
@@ -100,8 +101,8 @@ static int code__new(const struct rec_code *rec, const struct php_code_table *ta
 	code->function =
 		names[table->kind] ? strdup(names[table->kind]) : function__name(rec, table);
 	if (rec->file_kind)
-		code->file =
-			code_text__dup(rec->file, CODE_TEXT_BYTES, rec->file_kind, rec->file_len);
+		code->file = code_object_text__dup(rec->file, CODE_OBJECT_TEXT_BYTES,
+						   rec->file_kind, rec->file_len);
 	if (!code->function || (rec->file_kind && !code->file)) {
 		code__free(code);
 		return -ENOMEM;
@@ -110,16 +111,16 @@ static int code__new(const struct rec_code *rec, const struct php_code_table *ta
 	return 0;
 }
 
-static bool rec__valid(const struct rec_code *rec, size_t size)
+static bool rec__valid(const struct rec_code_object *rec, size_t size)
 {
 	const struct php_code_table *table = (const void *)rec->table;
 
-	return size == offsetof(struct rec_code, table) + sizeof(*table) && rec->code &&
-	       code_text__valid(rec->name_kind) && code_text__valid(rec->file_kind) &&
-	       code_text__valid(table->class_kind) && table->kind < PHP_CODE_KINDS_N;
+	return size == offsetof(struct rec_code_object, table) + sizeof(*table) && rec->code &&
+	       code_object_text__valid(rec->name_kind) && code_object_text__valid(rec->file_kind) &&
+	       code_object_text__valid(table->class_kind) && table->kind < PHP_CODE_KINDS_N;
 }
 
-int php_codes__add(struct php_codes *codes, const struct rec_code *rec, size_t size)
+int php_codes__add(struct php_codes *codes, const struct rec_code_object *rec, size_t size)
 {
 	struct code *code;
 	int ret;

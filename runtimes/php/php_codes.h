@@ -15,8 +15,9 @@ struct php_codes;
 struct php_codes *php_codes__new(void); /* NULL: out of memory */
 void php_codes__free(struct php_codes *codes);
 
-/* A REC_CODE of `size` bytes, its table being a struct php_code_table. -EBADMSG or -ENOMEM. */
-int php_codes__add(struct php_codes *codes, const struct rec_code *rec, size_t size);
+/* A REC_CODE_OBJECT of `size` bytes, its table being a struct php_code_table. -EBADMSG or -ENOMEM.
+ */
+int php_codes__add(struct php_codes *codes, const struct rec_code_object *rec, size_t size);
 
 /* As runtime.forget_codes. */
 void php_codes__forget(struct php_codes *codes, const struct u64map *listed);

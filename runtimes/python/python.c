@@ -11,9 +11,9 @@
 #include "runtimes/common/probing.h"
 #include "runtimes/common/untried.h"
 #include "runtimes/python/python_build.h"
-#include "runtimes/python/python_code_rules.h"
 #include "runtimes/python/python_codes.h"
 #include "runtimes/python/python_fit.h"
+#include "runtimes/python/python_function_rules.h"
 #include "runtimes/python/python_idle.h"
 #include "runtimes/python/python_locks.h"
 #include "runtimes/python/python_probing.h"
@@ -459,7 +459,8 @@ static void python__forget_codes(struct runtime_session *session, const struct u
 	python_codes__forget(session->codes, listed);
 }
 
-static int python__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
+static int python__on_code(struct runtime_session *session, const struct rec_code_object *rec,
+			   size_t size)
 {
 	return python_codes__add(session->codes, rec, size);
 }
@@ -559,7 +560,7 @@ const struct runtime runtime_python = {
 	.inspect = &inspect,
 	.allocator = &allocator,
 	.idle = python_idle,
-	.code_rules = &python_code_rules,
+	.function_rules = &python_function_rules,
 	.callers = callers,
 	.open = python__open,
 	.close = python__close,

@@ -8,7 +8,7 @@
 
 #include "core/base/util.h"
 #include "core/target/procfs.h"
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 #include "runtimes/common/numbered_codes.h"
 #include "runtimes/python/python_lines.h"
 #include "runtimes/python/python_qualname.h"
@@ -65,19 +65,20 @@ void python_codes__free(struct python_codes *codes)
 	free(codes);
 }
 
-static bool rec__valid(const struct rec_code *rec, size_t size)
+static bool rec__valid(const struct rec_code_object *rec, size_t size)
 {
-	size_t fixed = offsetof(struct rec_code, table), here = size - fixed;
+	size_t fixed = offsetof(struct rec_code_object, table), here = size - fixed;
 
-	if (size < fixed || here > CODE_TABLE_BYTES)
+	if (size < fixed || here > CODE_OBJECT_TABLE_BYTES)
 		return false;
-	return rec->code && code_text__valid(rec->name_kind) && code_text__valid(rec->file_kind) &&
+	return rec->code && code_object_text__valid(rec->name_kind) &&
+	       code_object_text__valid(rec->file_kind) &&
 	       rec->table_format <= PYTHON_LINES_LOCATIONS;
 }
 
 /* Sets the table of lines, or none if it is unreadable: the code has left memory, or the process
  * has ended. Returns 0 or -ENOMEM. */
-static int code__set_table(struct code *code, const struct rec_code *rec, size_t here)
+static int code__set_table(struct code *code, const struct rec_code_object *rec, size_t here)
 {
 	uint8_t *table;
 
@@ -98,7 +99,7 @@ static int code__set_table(struct code *code, const struct rec_code *rec, size_t
 }
 
 /* Code objects before 3.11, and probes, have no qualified names: these come from the source. */
-static int code__qualify(struct code *code, const struct rec_code *rec,
+static int code__qualify(struct code *code, const struct rec_code_object *rec,
 			 struct python_sources *sources)
 {
 	const char *qualified;
@@ -118,7 +119,7 @@ static int code__qualify(struct code *code, const struct rec_code *rec,
 	return 0;
 }
 
-static int code__new(const struct rec_code *rec, size_t size, struct python_sources *sources,
+static int code__new(const struct rec_code_object *rec, size_t size, struct python_sources *sources,
 		     struct code **ret)
 {
 	struct code *code = calloc(1, sizeof(*code));
@@ -128,22 +129,22 @@ static int code__new(const struct rec_code *rec, size_t size, struct python_sour
 		return -ENOMEM;
 	code->first_line = rec->first_line;
 	code->line_format = rec->table_format;
-	code->is_probed = rec->name_kind == CODE_TEXT_UTF8;
-	code->function = rec->name_kind ? code_text__dup(rec->name, CODE_TEXT_BYTES, rec->name_kind,
-							 rec->name_len)
+	code->is_probed = rec->name_kind == CODE_OBJECT_TEXT_UTF8;
+	code->function = rec->name_kind ? code_object_text__dup(rec->name, CODE_OBJECT_TEXT_BYTES,
+								rec->name_kind, rec->name_len)
 					: strdup(UNREADABLE);
 	if (!code->function)
 		goto out;
 	if (rec->file_kind) {
-		code->file =
-			code_text__dup(rec->file, CODE_TEXT_BYTES, rec->file_kind, rec->file_len);
+		code->file = code_object_text__dup(rec->file, CODE_OBJECT_TEXT_BYTES,
+						   rec->file_kind, rec->file_len);
 		if (!code->file)
 			goto out;
 	}
 	rc = code__qualify(code, rec, sources);
 	if (!rc)
 		rc = code__set_table(code, rec,
-				     min_of(size - offsetof(struct rec_code, table),
+				     min_of(size - offsetof(struct rec_code_object, table),
 					    (size_t)rec->table_size));
 out:
 	if (rc)
@@ -153,7 +154,7 @@ out:
 	return rc;
 }
 
-int python_codes__add(struct python_codes *codes, const struct rec_code *rec, size_t size)
+int python_codes__add(struct python_codes *codes, const struct rec_code_object *rec, size_t size)
 {
 	struct code *code;
 	int rc;

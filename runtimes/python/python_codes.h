@@ -16,7 +16,7 @@ void python_codes__free(struct python_codes *codes); /* NULL is fine */
 
 /* `rec` is untrusted, `size` bytes of it have arrived. A line table that is not all there is
  * fetched from the process. 0; -EBADMSG, -ENOMEM, and nothing changes. */
-int python_codes__add(struct python_codes *codes, const struct rec_code *rec, size_t size);
+int python_codes__add(struct python_codes *codes, const struct rec_code_object *rec, size_t size);
 
 /* As runtime.forget_codes. */
 void python_codes__forget(struct python_codes *codes, const struct u64map *listed);

@@ -6,7 +6,7 @@
 #include "bpf/shared.h"
 #include "core/base/util.h"
 #include "core/target/procfs.h"
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 
 /* Include/object.h, Include/cpython/object.h; the same in all versions, but for the head of all
  * objects, which is 16 bytes longer without the GIL */
@@ -144,7 +144,7 @@ bool python_str__is(struct python_reader *reader, uint64_t at, const char *want)
 
 char *python_str__dup(struct python_reader *reader, uint64_t object)
 {
-	char text[CODE_TEXT_BYTES];
+	char text[CODE_OBJECT_TEXT_BYTES];
 	struct str str;
 	uint64_t data;
 	unsigned kind;
@@ -155,7 +155,7 @@ char *python_str__dup(struct python_reader *reader, uint64_t object)
 	size = min_of(str.length, (uint64_t)sizeof(text) / kind) * kind;
 	if (size && !python_reader__bytes(reader, data, text, size))
 		return NULL;
-	return code_text__dup(text, size, kind, str.length);
+	return code_object_text__dup(text, size, kind, str.length);
 }
 
 bool python_int__get(struct python_reader *reader, uint64_t object, uint64_t *ret)

@@ -10,9 +10,9 @@
 #include "runtimes/common/c_library.h"
 #include "runtimes/common/probing.h"
 #include "runtimes/ruby/ruby_build.h"
-#include "runtimes/ruby/ruby_code_rules.h"
 #include "runtimes/ruby/ruby_codes.h"
 #include "runtimes/ruby/ruby_fibers.h"
+#include "runtimes/ruby/ruby_function_rules.h"
 #include "runtimes/ruby/ruby_idle.h"
 #include "runtimes/ruby/ruby_probing.h"
 #include "runtimes/ruby/ruby_threads.h"
@@ -286,7 +286,8 @@ static void ruby__forget_codes(struct runtime_session *session, const struct u64
 	ruby_codes__forget(session->codes, listed);
 }
 
-static int ruby__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
+static int ruby__on_code(struct runtime_session *session, const struct rec_code_object *rec,
+			 size_t size)
 {
 	return ruby_codes__add(session->codes, rec, size);
 }
@@ -392,7 +393,7 @@ const struct runtime runtime_ruby = {
 	.inspect = &inspect,
 	.allocator = &allocator,
 	.idle = ruby_idle,
-	.code_rules = &ruby_code_rules,
+	.function_rules = &ruby_function_rules,
 	.elsewhere = ruby__elsewhere,
 	.open = ruby__open,
 	.close = ruby__close,

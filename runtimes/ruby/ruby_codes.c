@@ -9,7 +9,7 @@
 
 #include "core/base/util.h"
 #include "core/target/procfs.h"
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 #include "runtimes/common/numbered_codes.h"
 #include "runtimes/ruby/ruby_lines.h"
 
@@ -97,11 +97,11 @@ static char *owner__name(const struct ruby_code_table *table)
 	char *name = NULL, *within = NULL, *text = NULL;
 	bool named = table->owner_len > 0, refines = table->is_refinement;
 
-	name = code_text__dup(table->owner_name, refines ? RUBY_WITHIN_AT : RUBY_OWNER_BYTES,
-			      CODE_TEXT_UTF8, table->owner_len);
-	within = code_text__dup(table->owner_name + RUBY_WITHIN_AT,
-				RUBY_OWNER_BYTES - RUBY_WITHIN_AT, CODE_TEXT_UTF8,
-				table->within_len);
+	name = code_object_text__dup(table->owner_name, refines ? RUBY_WITHIN_AT : RUBY_OWNER_BYTES,
+				     CODE_OBJECT_TEXT_UTF8, table->owner_len);
+	within = code_object_text__dup(table->owner_name + RUBY_WITHIN_AT,
+				       RUBY_OWNER_BYTES - RUBY_WITHIN_AT, CODE_OBJECT_TEXT_UTF8,
+				       table->within_len);
 	if (!name || !within)
 		goto out;
 	named = named && is_class_path(name);
@@ -157,20 +157,22 @@ static bool label__is_body(const char *label)
 /* Reads a text of `len` bytes that was unreadable for the kernel half. */
 static void text__fetch(uint32_t pid, uint64_t address, size_t len, char *to, uint8_t *ret_kind)
 {
-	if (len && procfs__read_memory(pid, address, to, min_of(len, (size_t)CODE_TEXT_BYTES)))
-		*ret_kind = CODE_TEXT_UTF8;
+	if (len &&
+	    procfs__read_memory(pid, address, to, min_of(len, (size_t)CODE_OBJECT_TEXT_BYTES)))
+		*ret_kind = CODE_OBJECT_TEXT_UTF8;
 }
 
 /* Returns the name as Ruby 3.4 has it in backtraces, "block in Class#method". Owned; NULL: out
  * of memory. */
-static char *code__name(const struct rec_code *rec, const struct ruby_code_table *table)
+static char *code__name(const struct rec_code_object *rec, const struct ruby_code_table *table)
 {
 	char *label, *owner, *text = NULL;
 	size_t prefix;
 
 	if (!rec->name_kind)
 		return strdup(UNREADABLE);
-	label = code_text__dup(rec->name, CODE_TEXT_BYTES, rec->name_kind, rec->name_len);
+	label = code_object_text__dup(rec->name, CODE_OBJECT_TEXT_BYTES, rec->name_kind,
+				      rec->name_len);
 	if (!label || table->owner == RUBY_OWNER_NONE)
 		return label;
 	prefix = table->kind == RUBY_CODE_ISEQ ? label__prefix(label) : 0;
@@ -231,7 +233,7 @@ static void code__set_lines(struct code *code, uint32_t pid, const struct ruby_c
 
 /* --- codes --- */
 
-static int code__new(struct rec_code *rec, struct code **ret)
+static int code__new(struct rec_code_object *rec, struct code **ret)
 {
 	struct code *code = calloc(1, sizeof(*code));
 	struct ruby_code_table table;
@@ -253,8 +255,8 @@ static int code__new(struct rec_code *rec, struct code **ret)
 	if (!code->function)
 		goto out;
 	if (rec->file_kind) {
-		code->file =
-			code_text__dup(rec->file, CODE_TEXT_BYTES, rec->file_kind, rec->file_len);
+		code->file = code_object_text__dup(rec->file, CODE_OBJECT_TEXT_BYTES,
+						   rec->file_kind, rec->file_len);
 		if (!code->file)
 			goto out;
 	}
@@ -268,14 +270,15 @@ out:
 	return rc;
 }
 
-int ruby_codes__add(struct ruby_codes *codes, const struct rec_code *rec, size_t size)
+int ruby_codes__add(struct ruby_codes *codes, const struct rec_code_object *rec, size_t size)
 {
 	struct code *code;
-	struct rec_code copy;
+	struct rec_code_object copy;
 	int rc;
 
-	if (size < offsetof(struct rec_code, table) + sizeof(struct ruby_code_table) ||
-	    !rec->code || !code_text__valid(rec->name_kind) || !code_text__valid(rec->file_kind))
+	if (size < offsetof(struct rec_code_object, table) + sizeof(struct ruby_code_table) ||
+	    !rec->code || !code_object_text__valid(rec->name_kind) ||
+	    !code_object_text__valid(rec->file_kind))
 		return -EBADMSG;
 	memcpy(&copy, rec, min_of(size, sizeof(copy)));
 	rc = code__new(&copy, &code);

@@ -15,10 +15,10 @@ struct ruby_codes;
 struct ruby_codes *ruby_codes__new(void); /* NULL: out of memory */
 void ruby_codes__free(struct ruby_codes *codes);
 
-/* Adds a REC_CODE of `size` bytes, whose table is a struct ruby_code_table. A second record with
- * the same number replaces the first, since probes report names in parts. Texts that did not fit
- * are read from the process, if it still lives. Returns 0, -EBADMSG or -ENOMEM. */
-int ruby_codes__add(struct ruby_codes *codes, const struct rec_code *rec, size_t size);
+/* Adds a REC_CODE_OBJECT of `size` bytes, whose table is a struct ruby_code_table. A second record
+ * with the same number replaces the first, since probes report names in parts. Texts that did not
+ * fit are read from the process, if it still lives. Returns 0, -EBADMSG or -ENOMEM. */
+int ruby_codes__add(struct ruby_codes *codes, const struct rec_code_object *rec, size_t size);
 
 /* As runtime.forget_codes. */
 void ruby_codes__forget(struct ruby_codes *codes, const struct u64map *listed);

@@ -8,7 +8,7 @@
 #include "bpf/shared.h"
 #include "core/base/util.h"
 #include "core/target/procfs.h"
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 
 /* include/ruby/internal/value_type.h, fl_type.h, core/{rstring,rarray,rtypeddata}.h; in 2.7
  * ruby/ruby.h. Equal from 2.7 to 4.0, except for the type in RTypedData, which 4.0 moved by a
@@ -79,7 +79,7 @@ char *ruby_string__dup(struct ruby_reader *reader, uint64_t value)
 	}
 	if (!ruby_reader__read(reader, from, text, min_of(length, sizeof(text))))
 		return NULL;
-	return code_text__dup(text, sizeof(text), CODE_TEXT_UTF8, length);
+	return code_object_text__dup(text, sizeof(text), CODE_OBJECT_TEXT_UTF8, length);
 }
 
 /* Returns true if @type is a rb_data_type_t with that name. */

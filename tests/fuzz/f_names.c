@@ -7,7 +7,7 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/elf/demangle.h"
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 #include "runtimes/common/v8_label.h"
 #include "runtimes/jvm/jvm_names.h"
 #include "tests/fuzz/fuzz.h"
@@ -84,13 +84,13 @@ static bool reads_signature(const char *text)
 /* Decodes texts of the target's memory, with one, two or four bytes per character. */
 static bool decodes(const char *data, size_t size)
 {
-	static const unsigned int kinds[] = { 1, 2, 4, CODE_TEXT_UTF8 };
+	static const unsigned int kinds[] = { 1, 2, 4, CODE_OBJECT_TEXT_UTF8 };
 	bool decoded = false;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		size_t room = min_of(size, (size_t)CODE_TEXT_BYTES);
-		size_t len = kinds[i] == CODE_TEXT_UTF8 ? size : size / kinds[i];
-		char *text = code_text__dup(data, room, kinds[i], len);
+		size_t room = min_of(size, (size_t)CODE_OBJECT_TEXT_BYTES);
+		size_t len = kinds[i] == CODE_OBJECT_TEXT_UTF8 ? size : size / kinds[i];
+		char *text = code_object_text__dup(data, room, kinds[i], len);
 
 		if (!text)
 			fuzz__die("out of memory");

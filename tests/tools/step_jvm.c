@@ -199,10 +199,10 @@ static bool is_left_out(const struct stepper *stepper, const struct user_regs_st
 static void note_codes(const struct dump *dump)
 {
 	for (const struct dump_record *at = dump->records; at; at = at->next) {
-		const struct rec_code *rec = (const struct rec_code *)at->data;
+		const struct rec_code_object *rec = (const struct rec_code_object *)at->data;
 
-		if (rec->type == REC_CODE && rec->walker == WALKER_JVM && rec->code < CODES_MAX &&
-		    rec->table_format != JVM_CODE_METHOD)
+		if (rec->type == REC_CODE_OBJECT && rec->walker == WALKER_JVM &&
+		    rec->code < CODES_MAX && rec->table_format != JVM_CODE_METHOD)
 			codes[rec->code] = rec->table_address;
 	}
 }

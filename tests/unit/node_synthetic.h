@@ -280,12 +280,12 @@ static inline uint64_t make_code(uint32_t kind, uint64_t deopt, uint64_t positio
 static inline int announce(struct node_codes *codes, uint32_t number, uint32_t kind,
 			   const struct node_code *code)
 {
-	struct rec_code rec = {
-		.type = REC_CODE, .code = number, .walker = WALKER_NODE, .table_format = kind
+	struct rec_code_object rec = {
+		.type = REC_CODE_OBJECT, .code = number, .walker = WALKER_NODE, .table_format = kind
 	};
 
 	memcpy(rec.name, code, sizeof(*code));
-	return node_codes__add(codes, &rec, REC_CODE_HEADER + sizeof(*code));
+	return node_codes__add(codes, &rec, REC_CODE_OBJECT_HEADER + sizeof(*code));
 }
 
 /* --- a program: one() calls two(), which is inlined into the code of one() --- */

@@ -33,15 +33,15 @@ static size_t n_native;
 static bool native_cut; /* true: the outermost frames are missing */
 
 static struct python_codes *names;
-static uint32_t n_codes;	 /* number of REC_CODE records */
-static struct rec_code last_rec; /* last REC_CODE record */
+static uint32_t n_codes;		/* number of REC_CODE_OBJECT records */
+static struct rec_code_object last_rec; /* last REC_CODE_OBJECT record */
 static size_t last_rec_bytes;
 
 /* Frames of the last sample with the addresses that user space computes, innermost first. */
 static struct runtime_pair frames[RUNTIME_PAIRS_MAX];
 static size_t n_frames;
 
-static inline void walker__on_code(const struct rec_code *rec, size_t size)
+static inline void walker__on_code(const struct rec_code_object *rec, size_t size)
 {
 	int rc = python_codes__add(names, rec, size);
 

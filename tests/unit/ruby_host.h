@@ -24,11 +24,11 @@ __u32 last_code, rest_epoch;
 static uint32_t space = 7; /* address space of the running thread */
 static uint64_t futex;	   /* futex that the thread waits for; 0: the thread runs */
 static struct ruby_codes *names;
-static uint32_t n_codes;	 /* number of REC_CODE records */
-static struct rec_code last_rec; /* last REC_CODE record */
+static uint32_t n_codes;		/* number of REC_CODE_OBJECT records */
+static struct rec_code_object last_rec; /* last REC_CODE_OBJECT record */
 static struct ruby_code_table last_table;
 
-static inline void walker__on_code(const struct rec_code *rec, size_t size)
+static inline void walker__on_code(const struct rec_code_object *rec, size_t size)
 {
 	int rc = ruby_codes__add(names, rec, size);
 

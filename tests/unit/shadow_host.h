@@ -25,10 +25,10 @@ __u32 last_code = 0, rest_epoch = 0;
 #define SHADOWS 32
 #define NODES	4096
 
-static struct rec_code last_rec;
+static struct rec_code_object last_rec;
 static uint32_t n_codes;
 
-static inline void keep_code(const struct rec_code *rec, size_t size)
+static inline void keep_code(const struct rec_code_object *rec, size_t size)
 {
 	memcpy(&last_rec, rec, size);
 	n_codes++;

@@ -46,7 +46,7 @@ static size_t anchors(struct runtime_session *session, const struct runtime_samp
 	return n;
 }
 
-static int on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
+static int on_code(struct runtime_session *session, const struct rec_code_object *rec, size_t size)
 {
 	(void)rec, (void)size;
 	session->shift += 8;
@@ -397,7 +397,7 @@ static void attach_compiler(struct user *user)
 
 static void send_code(struct user *user)
 {
-	struct rec_code rec = { .type = REC_CODE };
+	struct rec_code_object rec = { .type = REC_CODE_OBJECT };
 
 	capture__record(user->capture, &rec, sizeof(rec), NULL);
 }

@@ -8,7 +8,7 @@
 #include "runtimes/registry.h"
 #include "tests/tap.h"
 
-static const struct code_rules *rules[64];
+static const struct function_rules *rules[64];
 static struct profile *profile;
 
 static uint32_t frame(int kind, const char *name, const char *file, uint32_t line)
@@ -42,8 +42,8 @@ static void setup(void)
 	int kind;
 
 	for (size_t i = 0; runtimes[i]; i++)
-		if (runtimes[i]->code_rules)
-			rules[n++] = runtimes[i]->code_rules;
+		if (runtimes[i]->function_rules)
+			rules[n++] = runtimes[i]->function_rules;
 	profile = profile__new();
 	profile->rules = rules;
 	if (profile__measures(profile, "wall", "ns"))

@@ -100,9 +100,9 @@ static void start(void)
 
 static bool rec_is(const char *class, const char *name, const char *signature)
 {
-	return last_rec.file_kind == CODE_TEXT_UTF8 && last_rec.file_len == strlen(class) &&
+	return last_rec.file_kind == CODE_OBJECT_TEXT_UTF8 && last_rec.file_len == strlen(class) &&
 	       !memcmp(last_rec.file, class, strlen(class)) &&
-	       last_rec.name_kind == CODE_TEXT_UTF8 && last_rec.name_len == strlen(name) &&
+	       last_rec.name_kind == CODE_OBJECT_TEXT_UTF8 && last_rec.name_len == strlen(name) &&
 	       !memcmp(last_rec.name, name, strlen(name)) &&
 	       last_rec.table_size == strlen(signature) &&
 	       !memcmp(last_rec.table, signature, strlen(signature));
@@ -140,7 +140,7 @@ static void test_names(void)
 	near = method(class, "f", "()V");
 	hit(ENTRY, &near, STACK - 1400, 1);
 	code = shadow->entries[4].code;
-	ok(code && last_rec.file_len == 1905 && last_rec.file[CODE_TEXT_BYTES - 1] == 'x',
+	ok(code && last_rec.file_len == 1905 && last_rec.file[CODE_OBJECT_TEXT_BYTES - 1] == 'x',
 	   "a long name, cut");
 	far = near;
 	memcpy(memory + (far.class.address - MEMORY) + 1900, "/Afar", 5);

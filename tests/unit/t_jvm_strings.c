@@ -51,28 +51,28 @@ static void test_names(void)
 	is_method("", "", ".");
 }
 
-static void set(struct rec_code *rec, uint32_t code, const char *class, const char *name,
+static void set(struct rec_code_object *rec, uint32_t code, const char *class, const char *name,
 		const char *signature)
 {
-	*rec = (struct rec_code) { .type = REC_CODE,
-				   .code = code,
-				   .table_format = JVM_CODE_STRINGS,
-				   .table_size = strlen(signature),
-				   .name_len = strlen(name),
-				   .file_len = strlen(class),
-				   .name_kind = CODE_TEXT_UTF8,
-				   .file_kind = CODE_TEXT_UTF8 };
+	*rec = (struct rec_code_object) { .type = REC_CODE_OBJECT,
+					  .code = code,
+					  .table_format = JVM_CODE_STRINGS,
+					  .table_size = strlen(signature),
+					  .name_len = strlen(name),
+					  .file_len = strlen(class),
+					  .name_kind = CODE_OBJECT_TEXT_UTF8,
+					  .file_kind = CODE_OBJECT_TEXT_UTF8 };
 	memcpy(rec->name, name, strlen(name));
 	memcpy(rec->file, class, strlen(class));
 	memcpy(rec->table, signature, strlen(signature));
 }
 
-#define SIZE (REC_CODE_HEADER + 3 * CODE_TEXT_BYTES)
+#define SIZE (REC_CODE_OBJECT_HEADER + 3 * CODE_OBJECT_TEXT_BYTES)
 
 static int add(struct jvm_strings *strings, uint32_t code, const char *class, const char *name,
 	       const char *signature)
 {
-	static struct rec_code rec;
+	static struct rec_code_object rec;
 
 	set(&rec, code, class, name, signature);
 	return jvm_strings__add(strings, &rec, SIZE);
@@ -89,7 +89,7 @@ static void is_name(struct jvm_strings *strings, uint32_t code, bool apart, cons
 static void test_strings(void)
 {
 	struct jvm_strings *strings = jvm_strings__new();
-	static struct rec_code rec;
+	static struct rec_code_object rec;
 	const char *name;
 
 	ok(!add(strings, 1, "a/B", "f", "()V") && !add(strings, 2, "a/B", "g", "()V") &&
@@ -119,7 +119,7 @@ static void test_strings(void)
 	rec.file_len = UINT16_MAX;
 	rec.table_size = UINT32_MAX;
 	ok(!jvm_strings__add(strings, &rec, SIZE) && !jvm_strings__name(strings, 9, true, &name) &&
-		   strlen(name) == CODE_TEXT_BYTES + strlen("....i"),
+		   strlen(name) == CODE_OBJECT_TEXT_BYTES + strlen("....i"),
 	   "texts that were cut");
 	jvm_strings__free(strings);
 	jvm_strings__free(NULL);

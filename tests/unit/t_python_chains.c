@@ -90,7 +90,7 @@ static void test_hidden(void)
 	run();
 	ok(walked("|;outer;__init__;A.__init__", 0), "3.%u: code that has a line is not hidden",
 	   minor);
-	host.now_ns += CODE_RECHECK_NS;
+	host.now_ns += CODE_OBJECT_RECHECK_NS;
 	put32(code + o->code_first_line, 0);
 	run();
 	ok(walked("|;outer;A.__init__", 0), "3.%u: the interpreter's own code is", minor);
@@ -482,11 +482,11 @@ static void test_interpreters(void)
 
 	/* The removal of the second interpreter is noticed only after a delay. */
 	put(get(proc.interpreters) + o->interp_next, 0);
-	host.now_ns += CODE_RECHECK_NS;
+	host.now_ns += CODE_OBJECT_RECHECK_NS;
 	run();
 	ok(walked("|;outer;middle;inner", 0), "3.%u: the thread's state is not in the list", minor);
 	put(proc.interpreters, 0);
-	host.now_ns += CODE_RECHECK_NS;
+	host.now_ns += CODE_OBJECT_RECHECK_NS;
 	run();
 	ok(walked("|;outer;middle;inner", 0), "3.%u: a list without interpreters", minor);
 }

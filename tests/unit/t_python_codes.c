@@ -10,7 +10,7 @@
 #include "runtimes/python/python_lines.h"
 #include "tests/tap.h"
 
-#define FIXED offsetof(struct rec_code, table)
+#define FIXED offsetof(struct rec_code_object, table)
 
 /* One unit each: lines 10, 11, then no line. */
 static const uint8_t table[] = { 0x80 | 10 << 3, 0, 0, 0x80 | 11 << 3, 0, 0, 0x80 | 15 << 3 };
@@ -23,10 +23,10 @@ static void set_text(char *to, uint8_t *kind, uint16_t *len, unsigned int to_kin
 	*len = n;
 }
 
-static void fill(struct rec_code *rec, uint32_t code)
+static void fill(struct rec_code_object *rec, uint32_t code)
 {
 	memset(rec, 0, sizeof(*rec));
-	rec->type = REC_CODE;
+	rec->type = REC_CODE_OBJECT;
 	rec->code = code;
 	rec->tgid = getpid();
 	rec->walker = WALKER_PYTHON;
@@ -39,10 +39,10 @@ static void fill(struct rec_code *rec, uint32_t code)
 }
 
 /* Adds a record from memory that ends with it, for ASan. */
-static int add(struct python_codes *codes, const struct rec_code *rec, size_t table_here)
+static int add(struct python_codes *codes, const struct rec_code_object *rec, size_t table_here)
 {
 	size_t size = FIXED + table_here;
-	struct rec_code *exact = malloc(size);
+	struct rec_code_object *exact = malloc(size);
 	int rc = -ENOMEM;
 
 	if (exact) {
@@ -68,7 +68,7 @@ static void check_lines(struct python_codes *codes, uint32_t code, uint32_t firs
 	is_int(symbol.line, third, "%s: third unit", what);
 }
 
-static void check_plain(struct python_codes *codes, struct rec_code *rec)
+static void check_plain(struct python_codes *codes, struct rec_code_object *rec)
 {
 	struct runtime_symbol symbol;
 
@@ -83,7 +83,7 @@ static void check_plain(struct python_codes *codes, struct rec_code *rec)
 	is_int(python_codes__symbolize(codes, FRAME_KEY(2, 0), &symbol), -ENOENT, "only that one");
 }
 
-static void check_text(struct python_codes *codes, struct rec_code *rec)
+static void check_text(struct python_codes *codes, struct rec_code_object *rec)
 {
 	static const uint16_t two[] = { 'a', 0x3b1, 0xd83d, 0xde00, 0xfffd, 0x20ac };
 	static const uint32_t four[] = { 0x1f600, 0xdcff, 0, 0x110000, 0xffffffff };
@@ -112,18 +112,18 @@ static void check_text(struct python_codes *codes, struct rec_code *rec)
 	is_str(symbol.function, "[unreadable name]", "name unknown");
 }
 
-static void check_cut(struct python_codes *codes, struct rec_code *rec)
+static void check_cut(struct python_codes *codes, struct rec_code_object *rec)
 {
 	static const unsigned int kinds[] = { 1, 2, 4 };
 	struct runtime_symbol symbol;
 	uint32_t code = 20;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		size_t n = CODE_TEXT_BYTES / kinds[i];
+		size_t n = CODE_OBJECT_TEXT_BYTES / kinds[i];
 
 		for (size_t more = 0; more < 2; more++, code++) {
 			fill(rec, code);
-			memset(rec->name, 0, CODE_TEXT_BYTES);
+			memset(rec->name, 0, CODE_OBJECT_TEXT_BYTES);
 			for (size_t c = 0; c < n; c++)
 				rec->name[c * kinds[i]] = 'x';
 			rec->name_kind = kinds[i];
@@ -136,16 +136,16 @@ static void check_cut(struct python_codes *codes, struct rec_code *rec)
 		}
 	}
 	fill(rec, code);
-	memset(rec->name, 0xff, CODE_TEXT_BYTES);
+	memset(rec->name, 0xff, CODE_OBJECT_TEXT_BYTES);
 	rec->name_kind = 2;
 	rec->name_len = 0xffff;
 	is_int(add(codes, rec, sizeof(table)), 0, "longest in UTF-8");
 }
 
 /* The rest of a long table is read from the process, here the test. */
-static void check_table(struct python_codes *codes, struct rec_code *rec)
+static void check_table(struct python_codes *codes, struct rec_code_object *rec)
 {
-	size_t size = CODE_TABLE_BYTES + 1000;
+	size_t size = CODE_OBJECT_TABLE_BYTES + 1000;
 	uint8_t *whole = calloc(1, size);
 
 	if (!whole)
@@ -153,10 +153,10 @@ static void check_table(struct python_codes *codes, struct rec_code *rec)
 	memset(whole, 0x80 | 10 << 3, size); /* a unit each, 3 bytes or 1 */
 	memcpy(whole, table, sizeof(table));
 	fill(rec, 30);
-	memcpy(rec->table, whole, CODE_TABLE_BYTES);
+	memcpy(rec->table, whole, CODE_OBJECT_TABLE_BYTES);
 	rec->table_size = size;
 	rec->table_address = (uintptr_t)whole;
-	is_int(add(codes, rec, CODE_TABLE_BYTES), 0, "long table");
+	is_int(add(codes, rec, CODE_OBJECT_TABLE_BYTES), 0, "long table");
 	check_lines(codes, 30, 10, 11, 0, "long table");
 	check_lines(codes, 30, 10, 11, 0, "long table, again");
 	fill(rec, 31);
@@ -170,7 +170,7 @@ static void check_table(struct python_codes *codes, struct rec_code *rec)
 	fill(rec, 33);
 	rec->table_size = UINT32_MAX;
 	rec->table_address = (uintptr_t)whole;
-	is_int(add(codes, rec, CODE_TABLE_BYTES), 0, "table that is too long");
+	is_int(add(codes, rec, CODE_OBJECT_TABLE_BYTES), 0, "table that is too long");
 	check_lines(codes, 33, 10, 10, 10, "no table");
 	fill(rec, 34);
 	rec->table_size = 0;
@@ -178,7 +178,7 @@ static void check_table(struct python_codes *codes, struct rec_code *rec)
 	free(whole);
 }
 
-static void check_broken(struct python_codes *codes, struct rec_code *rec)
+static void check_broken(struct python_codes *codes, struct rec_code_object *rec)
 {
 	struct runtime_symbol symbol;
 
@@ -192,7 +192,7 @@ static void check_broken(struct python_codes *codes, struct rec_code *rec)
 	rec->name_kind = 3;
 	is_int(add(codes, rec, sizeof(table)), -EBADMSG, "impossible name");
 	fill(rec, 40);
-	rec->file_kind = CODE_TEXT_UTF8 + 1;
+	rec->file_kind = CODE_OBJECT_TEXT_UTF8 + 1;
 	is_int(add(codes, rec, sizeof(table)), -EBADMSG, "impossible file");
 	fill(rec, 0);
 	is_int(add(codes, rec, sizeof(table)), -EBADMSG, "number 0");
@@ -200,7 +200,7 @@ static void check_broken(struct python_codes *codes, struct rec_code *rec)
 }
 
 /* A name that a probe reports: UTF-8, no table, and the line in the frame's key. */
-static void check_reported(struct python_codes *codes, struct rec_code *rec)
+static void check_reported(struct python_codes *codes, struct rec_code_object *rec)
 {
 	static const char bad[] = "x\xc3\xa9\xff\xe2\x82y\xc0\xaf";
 	struct runtime_symbol symbol = { 0 };
@@ -208,7 +208,7 @@ static void check_reported(struct python_codes *codes, struct rec_code *rec)
 	fill(rec, 50);
 	rec->table_format = PYTHON_LINES_LNOTAB;
 	rec->table_size = 0;
-	rec->name_kind = rec->file_kind = CODE_TEXT_UTF8;
+	rec->name_kind = rec->file_kind = CODE_OBJECT_TEXT_UTF8;
 	rec->name_len = sizeof(bad) - 1;
 	memcpy(rec->name, bad, sizeof(bad));
 	is_int(add(codes, rec, 0), 0, "told by a probe");
@@ -218,14 +218,14 @@ static void check_reported(struct python_codes *codes, struct rec_code *rec)
 	python_codes__symbolize(codes, FRAME_KEY(50, 0), &symbol);
 	is_int(symbol.line, 10, "none: the first line");
 	fill(rec, 51);
-	is_int(add(codes, rec, CODE_TABLE_BYTES), 0, "more bytes than the table has");
+	is_int(add(codes, rec, CODE_OBJECT_TABLE_BYTES), 0, "more bytes than the table has");
 	check_lines(codes, 51, 10, 11, 0, "they do not count");
 }
 
 int main(void)
 {
 	struct python_codes *codes = python_codes__new();
-	struct rec_code *rec = malloc(sizeof(*rec));
+	struct rec_code_object *rec = malloc(sizeof(*rec));
 
 	if (codes && rec) {
 		check_plain(codes, rec);

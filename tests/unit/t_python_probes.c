@@ -163,7 +163,7 @@ static void start(int minor)
 	bpf_map_update_elem(&python_procs, &space, &proc, 0);
 	offsets = &python_version__find(minor)->offsets;
 	host.jiffies += 100;
-	host.now_ns += 100 * CODE_RECHECK_NS;
+	host.now_ns += 100 * CODE_OBJECT_RECHECK_NS;
 }
 
 static void test_usdt(void)
@@ -182,11 +182,11 @@ static void test_usdt(void)
 		   shadow->entries[0].anchor == STACK + 32 && shadow->entries[0].match == name &&
 		   shadow->entries[0].index == 12,
 	   "the arguments of a call, by register and from memory");
-	ok(last_rec.code == shadow->entries[0].code && last_rec.name_kind == CODE_TEXT_UTF8 &&
-		   last_rec.name_len == 4 && !strcmp(last_rec.name, "spam") &&
-		   last_rec.file_len == 12 && !strcmp(last_rec.file, "/tmp/menu.py") &&
-		   last_rec.first_line == 12 && last_rec.walker == WALKER_PYTHON &&
-		   last_rec.tgid == 1000,
+	ok(last_rec.code == shadow->entries[0].code &&
+		   last_rec.name_kind == CODE_OBJECT_TEXT_UTF8 && last_rec.name_len == 4 &&
+		   !strcmp(last_rec.name, "spam") && last_rec.file_len == 12 &&
+		   !strcmp(last_rec.file, "/tmp/menu.py") && last_rec.first_line == 12 &&
+		   last_rec.walker == WALKER_PYTHON && last_rec.tgid == 1000,
 	   "the function's names are sent");
 	usdt(USDT_ENTRY, STACK - 1024, other, file, 20);
 	usdt(USDT_RETURN, STACK - 1024 - 16, other, file, 21);
@@ -215,7 +215,7 @@ static void test_reuse(void)
 	ok(shadow->entries[2].code != first && n_codes == before + 2, "another line");
 	strcpy(memory + (name - MEMORY), "other");
 	host.jiffies += 100;
-	host.now_ns += 100 * CODE_RECHECK_NS;
+	host.now_ns += 100 * CODE_OBJECT_RECHECK_NS;
 	usdt(USDT_ENTRY, STACK - 300, name, file, 1);
 	second = shadow->entries[3].code;
 	ok(second != first && n_codes == before + 3 && !strcmp(last_rec.name, "other"),

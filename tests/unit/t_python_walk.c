@@ -115,7 +115,7 @@ static void test_bad_names(void)
 	   "3.%u: a file name that cannot be read is counted", minor);
 	text = get(outer + o->code_name);
 	put32(text + o->object_bytes + 16, (1 << 2 | 1 << 6) << o->unicode_shift); /* not compact */
-	host.now_ns += 2 * CODE_RECHECK_NS;
+	host.now_ns += 2 * CODE_OBJECT_RECHECK_NS;
 	ok(loses(COUNT_WALK_CODE, 1, "|;?|;inner", 0), "3.%u: a name that is no compact string",
 	   minor);
 	put32(text + o->object_bytes + 16, (3 << 2 | 1 << 5) << o->unicode_shift);
@@ -131,10 +131,11 @@ static void test_record(void)
 	uint64_t code;
 
 	reset(minor);
-	code = make_code_of(make_ascii("f"), 3 * CODE_TABLE_BYTES);
+	code = make_code_of(make_ascii("f"), 3 * CODE_OBJECT_TABLE_BYTES);
 	run_code(code);
-	is_int(last_rec.table_size, 3 * CODE_TABLE_BYTES, "3.%u: size of a long line table", minor);
-	is_int(last_rec_bytes, sizeof(struct rec_code),
+	is_int(last_rec.table_size, 3 * CODE_OBJECT_TABLE_BYTES, "3.%u: size of a long line table",
+	       minor);
+	is_int(last_rec_bytes, sizeof(struct rec_code_object),
 	       "3.%u: as much as there is room for is sent", minor);
 	ok(last_rec.address == code && last_rec.walker == WALKER_PYTHON &&
 		   last_rec.tgid == (uint32_t)getpid() && last_rec.first_line == 42 &&
@@ -147,7 +148,7 @@ static void test_record(void)
 	code = make_code("f");
 	put(code + o->code_line_table, NOWHERE);
 	run_code(code);
-	is_int(last_rec_bytes, REC_CODE_HEADER + 2 * CODE_TEXT_BYTES,
+	is_int(last_rec_bytes, REC_CODE_OBJECT_HEADER + 2 * CODE_OBJECT_TEXT_BYTES,
 	       "3.%u: no line table to be read", minor);
 	ok(walked("|;f", 0), "3.%u: the name is there all the same", minor);
 }
@@ -174,7 +175,7 @@ static void test_reuse(void)
 	run_code(code);
 	codes = n_codes;
 	run();
-	host.now_ns += 2 * CODE_RECHECK_NS;
+	host.now_ns += 2 * CODE_OBJECT_RECHECK_NS;
 	run();
 	ok(walked("|;first", 0) && n_codes == codes, "3.%u: a code object is sent once", minor);
 	put(code + o->code_name, make_ascii("second"));

@@ -9,23 +9,23 @@
 #include "runtimes/ruby/ruby_codes.h"
 #include "tests/tap.h"
 
-#define FIXED offsetof(struct rec_code, table)
+#define FIXED offsetof(struct rec_code_object, table)
 
 static struct ruby_codes *codes;
-static struct rec_code *rec;	      /* the next announcement, ... */
+static struct rec_code_object *rec;   /* the next announcement, ... */
 static struct ruby_code_table *table; /* ... and its table */
 
 static void set_text(char *to, uint8_t *kind, uint16_t *len, const char *from)
 {
-	*kind = CODE_TEXT_UTF8;
+	*kind = CODE_OBJECT_TEXT_UTF8;
 	*len = strlen(from);
-	memcpy(to, from, min_of(strlen(from), (size_t)CODE_TEXT_BYTES));
+	memcpy(to, from, min_of(strlen(from), (size_t)CODE_OBJECT_TEXT_BYTES));
 }
 
 static void fill(uint32_t code, const char *label)
 {
 	memset(rec, 0, sizeof(*rec));
-	rec->type = REC_CODE;
+	rec->type = REC_CODE_OBJECT;
 	rec->code = code;
 	rec->tgid = getpid();
 	rec->walker = WALKER_RUBY;
@@ -45,7 +45,7 @@ static void set_owner(enum ruby_owner owner, const char *name)
 /* Adds a record from memory that ends with it, for ASan. */
 static int add_bytes(size_t size)
 {
-	struct rec_code *exact = malloc(size);
+	struct rec_code_object *exact = malloc(size);
 	int rc;
 
 	memcpy(exact, rec, size);
@@ -209,12 +209,12 @@ static void test_texts(void)
 	rec->name_len = UINT16_MAX;
 	rec->table_address = (uintptr_t)text;
 	add();
-	snprintf(want, sizeof(want), "%.*s...", CODE_TEXT_BYTES, text);
+	snprintf(want, sizeof(want), "%.*s...", CODE_OBJECT_TEXT_BYTES, text);
 	is_str(symbol_of(2, 1).function, want, "as much of it as there is room for");
 	fill(2, text);
 	set_owner(CLASS, "A");
 	add();
-	snprintf(want, sizeof(want), "A#%.*s...", CODE_TEXT_BYTES, text);
+	snprintf(want, sizeof(want), "A#%.*s...", CODE_OBJECT_TEXT_BYTES, text);
 	is_str(symbol_of(2, 1).function, want, "a name that is too long");
 	fill(2, "x");
 	set_owner(CLASS, text);

@@ -133,7 +133,7 @@ static const char *label_of(uint64_t label)
 static void test_texts(void)
 {
 	static const size_t lengths[] = { 0, 1, 23, 24, 511, 512 };
-	static char text[70001], want[CODE_TEXT_BYTES + 8];
+	static char text[70001], want[CODE_OBJECT_TEXT_BYTES + 8];
 	uint64_t string;
 
 	reset(nth);
@@ -143,7 +143,7 @@ static void test_texts(void)
 		is_str(label_of(make_string_of(text, lengths[i])), want, "%s: %zu bytes", version,
 		       lengths[i]);
 	}
-	snprintf(want, sizeof(want), "%.*s...", CODE_TEXT_BYTES, text);
+	snprintf(want, sizeof(want), "%.*s...", CODE_OBJECT_TEXT_BYTES, text);
 	is_str(label_of(make_string_of(text, 513)), want, "%s: one too many", version);
 	is_str(label_of(make_string_of(text, 70000)), want, "%s: far too many", version);
 	is_str(label_of(make_string("caf\xc3\xa9\xff")), "caf\xc3\xa9\xef\xbf\xbd",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "runtimes/perl/perl_code_rules.h"
+#include "runtimes/perl/perl_function_rules.h"
 
 #include <stddef.h>
 
@@ -13,6 +13,6 @@ static const char *const library_files[] = { "/usr/share/perl*",
 
 static const char *const nameless[] = { "*__ANON__", NULL };
 
-const struct code_rules perl_code_rules = { .runtime = "perl",
-					    .library_files = library_files,
-					    .nameless = nameless };
+const struct function_rules perl_function_rules = { .runtime = "perl",
+						    .library_files = library_files,
+						    .nameless = nameless };

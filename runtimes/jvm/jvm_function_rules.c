@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "runtimes/jvm/jvm_code_rules.h"
+#include "runtimes/jvm/jvm_function_rules.h"
 
 #include <stddef.h>
 
@@ -40,8 +40,8 @@ static const struct wait_rule waits[] = {
 	{}
 };
 
-const struct code_rules jvm_code_rules = { .runtime = "jvm",
-					   .library_functions = library_functions,
-					   .machinery = machinery,
-					   .compiled = true,
-					   .waits = waits };
+const struct function_rules jvm_function_rules = { .runtime = "jvm",
+						   .library_functions = library_functions,
+						   .machinery = machinery,
+						   .compiled = true,
+						   .waits = waits };

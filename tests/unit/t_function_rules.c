@@ -6,12 +6,12 @@
 
 #include "core/base/util.h"
 #include "core/out/out_rows.h"
-#include "core/profile/code_rules.h"
 #include "core/profile/frames.h"
+#include "core/profile/function_rules.h"
 #include "runtimes/registry.h"
 #include "tests/tap.h"
 
-static const struct code_rules *rules[64];
+static const struct function_rules *rules[64];
 
 static struct profile *new_profile(void)
 {
@@ -19,8 +19,8 @@ static struct profile *new_profile(void)
 	size_t n = 0;
 
 	for (size_t i = 0; runtimes[i]; i++)
-		if (runtimes[i]->code_rules)
-			rules[n++] = runtimes[i]->code_rules;
+		if (runtimes[i]->function_rules)
+			rules[n++] = runtimes[i]->function_rules;
 	profile->rules = rules;
 	return profile;
 }
@@ -69,7 +69,7 @@ static void check_rules(void)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint32_t number = frame(profile, cases[i].kind, cases[i].name, cases[i].file, 1);
 
-		ok(code_rules__is_own(profile, &profile->frames[number]) == cases[i].own,
+		ok(function_rules__is_own(profile, &profile->frames[number]) == cases[i].own,
 		   "%s: %s of %s is %s", cases[i].kind, cases[i].name, cases[i].file,
 		   cases[i].own ? "own code" : "of a library");
 	}

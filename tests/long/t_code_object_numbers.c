@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Reads the numbers of a hash, which the kernel may have filled to any degree. Needs root. */
-#include "core/kernel/code_numbers.h"
+#include "core/kernel/code_object_numbers.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -17,7 +17,8 @@ struct value {
 
 static void check(const char *title, enum bpf_map_type type, uint32_t n)
 {
-	int fd = bpf_map_create(type, "numbers", 16, sizeof(struct value), CODES_CACHED, NULL);
+	int fd = bpf_map_create(type, "numbers", 16, sizeof(struct value), CODE_OBJECTS_CACHED,
+				NULL);
 	struct u64map listed;
 	uint32_t there = 0, right = 0;
 	uint64_t key[2] = {};
@@ -28,7 +29,7 @@ static void check(const char *title, enum bpf_map_type type, uint32_t n)
 		key[0] = (uint64_t)i << 12;
 		bpf_map_update_elem(fd, key, &value, BPF_ANY);
 	}
-	is_int(code_numbers__read(fd, &listed), 0, "%s", title);
+	is_int(code_object_numbers__read(fd, &listed), 0, "%s", title);
 	for (uint32_t i = 1; i <= n; i++) {
 		struct value value;
 
@@ -39,7 +40,7 @@ static void check(const char *title, enum bpf_map_type type, uint32_t n)
 		right += u64map__get(&listed, 7 * i) != 0;
 	}
 	ok(there == listed.n && right == there, "... %u numbers, all that are there", there);
-	ok(n > CODES_CACHED ? there > CODES_CACHED / 2 : there == n, "... of %u", n);
+	ok(n > CODE_OBJECTS_CACHED ? there > CODE_OBJECTS_CACHED / 2 : there == n, "... of %u", n);
 	u64map__done(&listed);
 	close(fd);
 }
@@ -48,11 +49,11 @@ int main(void)
 {
 	struct u64map listed;
 
-	is_int(code_numbers__read(-ENOENT, &listed), -ENOTSUP, "no map");
+	is_int(code_object_numbers__read(-ENOENT, &listed), -ENOTSUP, "no map");
 	check("empty", BPF_MAP_TYPE_LRU_HASH, 0);
 	check("one", BPF_MAP_TYPE_LRU_HASH, 1);
-	check("half full", BPF_MAP_TYPE_LRU_HASH, CODES_CACHED / 2);
-	check("full", BPF_MAP_TYPE_LRU_HASH, 2 * CODES_CACHED);
-	check("a hash that forgets nothing", BPF_MAP_TYPE_HASH, CODES_CACHED / 2);
+	check("half full", BPF_MAP_TYPE_LRU_HASH, CODE_OBJECTS_CACHED / 2);
+	check("full", BPF_MAP_TYPE_LRU_HASH, 2 * CODE_OBJECTS_CACHED);
+	check("a hash that forgets nothing", BPF_MAP_TYPE_HASH, CODE_OBJECTS_CACHED / 2);
 	return tap__done();
 }

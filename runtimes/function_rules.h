@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef BRAID_CODE_RULES_H
-#define BRAID_CODE_RULES_H
+#ifndef BRAID_FUNCTION_RULES_H
+#define BRAID_FUNCTION_RULES_H
 
 #include <stdbool.h>
 
@@ -12,7 +12,7 @@ struct wait_rule {
 
 /* Facts about the functions of a language by which readers choose and name them. Patterns are
  * fnmatch's with FNM_EXTMATCH; lists end with NULL or an empty rule. NULL: there are none. */
-struct code_rules {
+struct function_rules {
 	const char *runtime; /* name of the frames' kind: "python" */
 
 	/* Code that the user has not written: the standard library and installed packages, by the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "runtimes/python/python_code_rules.h"
+#include "runtimes/python/python_function_rules.h"
 
 #include <stddef.h>
 
@@ -19,6 +19,6 @@ static const char *const nameless[] = { "*<lambda>", NULL };
 
 static const struct wait_rule waits[] = { { "PyThread_acquire_lock*", "a lock" }, {} };
 
-const struct code_rules python_code_rules = {
+const struct function_rules python_function_rules = {
 	.runtime = "python", .library_files = library_files, .nameless = nameless, .waits = waits
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,19 +82,19 @@ static size_t copy_utf8(char *to, const char *from, size_t size)
 	return bytes;
 }
 
-bool code_text__valid(unsigned int kind)
+bool code_object_text__valid(unsigned int kind)
 {
-	return kind == 0 || kind == 1 || kind == 2 || kind == 4 || kind == CODE_TEXT_UTF8;
+	return kind == 0 || kind == 1 || kind == 2 || kind == 4 || kind == CODE_OBJECT_TEXT_UTF8;
 }
 
-char *code_text__dup(const char *from, size_t room, unsigned int kind, size_t len)
+char *code_object_text__dup(const char *from, size_t room, unsigned int kind, size_t len)
 {
-	size_t n = min_of(len, kind == CODE_TEXT_UTF8 ? room : room / kind), bytes = 0;
+	size_t n = min_of(len, kind == CODE_OBJECT_TEXT_UTF8 ? room : room / kind), bytes = 0;
 	char *text = malloc(n * UTF8_BYTES_MAX + sizeof("..."));
 
 	if (!text)
 		return NULL;
-	if (kind == CODE_TEXT_UTF8)
+	if (kind == CODE_OBJECT_TEXT_UTF8)
 		bytes = copy_utf8(text, from, n);
 	else
 		for (size_t i = 0; i < n; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "runtimes/go/go_code_rules.h"
+#include "runtimes/go/go_function_rules.h"
 
 #include <stddef.h>
 
@@ -16,8 +16,8 @@ static const char *const library_functions[] = { "runtime.*",  "runtime/*", "int
 static const struct wait_rule waits[] = { { "sync.??@(Mutex|RWMutex)?.@(Lock|RLock)*", "a lock" },
 					  {} };
 
-const struct code_rules go_code_rules = { .runtime = "go",
-					  .library_files = library_files,
-					  .library_functions = library_functions,
-					  .compiled = true,
-					  .waits = waits };
+const struct function_rules go_function_rules = { .runtime = "go",
+						  .library_files = library_files,
+						  .library_functions = library_functions,
+						  .compiled = true,
+						  .waits = waits };

@@ -6,7 +6,7 @@
 
 #include "bpf/shared.h"
 #include "core/base/util.h"
-#include "runtimes/common/code_text.h"
+#include "runtimes/common/code_object_text.h"
 #include "tests/tap.h"
 
 #define R "\xef\xbf\xbd" /* U+FFFD, the replacement for an invalid character */
@@ -17,7 +17,7 @@ static char *dup_exact(const void *from, size_t room, unsigned int kind, size_t 
 	char *exact = malloc(room ? room : 1), *text;
 
 	memcpy(exact, from, room);
-	text = code_text__dup(exact, room, kind, len);
+	text = code_object_text__dup(exact, room, kind, len);
 	free(exact);
 	return text;
 }
@@ -57,10 +57,10 @@ static void test_utf8(void)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		size_t len = strlen(cases[i].from);
 
-		check(cases[i].from, len, CODE_TEXT_UTF8, len, cases[i].want, cases[i].what);
+		check(cases[i].from, len, CODE_OBJECT_TEXT_UTF8, len, cases[i].want, cases[i].what);
 	}
-	check("ab\0cd", 5, CODE_TEXT_UTF8, 5, "ab", "UTF-8 ends at a NUL byte");
-	check("\xc3\0x", 3, CODE_TEXT_UTF8, 3, R, "also within a character");
+	check("ab\0cd", 5, CODE_OBJECT_TEXT_UTF8, 5, "ab", "UTF-8 ends at a NUL byte");
+	check("\xc3\0x", 3, CODE_OBJECT_TEXT_UTF8, 3, R, "also within a character");
 }
 
 static void test_wide(void)
@@ -79,11 +79,11 @@ static void test_wide(void)
 
 static void test_cut(void)
 {
-	static const unsigned int kinds[] = { 1, 2, 4, CODE_TEXT_UTF8 };
+	static const unsigned int kinds[] = { 1, 2, 4, CODE_OBJECT_TEXT_UTF8 };
 	char text[64];
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		size_t bytes = kinds[i] == CODE_TEXT_UTF8 ? 1 : kinds[i], n = 32 / bytes, k;
+		size_t bytes = kinds[i] == CODE_OBJECT_TEXT_UTF8 ? 1 : kinds[i], n = 32 / bytes, k;
 		char want[64];
 
 		memset(text, 0, sizeof(text));
@@ -100,7 +100,7 @@ static void test_cut(void)
 		check(text, 32, kinds[i], n - 1, want, "one less");
 	}
 	check("x\0\0\0y\0\0", 7, 4, 2, "x...", "room for a character and a half");
-	check("xy\xe2\x82", 4, CODE_TEXT_UTF8, 5, "xy" R "...", "cut within a character");
+	check("xy\xe2\x82", 4, CODE_OBJECT_TEXT_UTF8, 5, "xy" R "...", "cut within a character");
 }
 
 /* State of a fixed sequence (linear congruential generator of Numerical Recipes). */
@@ -131,7 +131,8 @@ static void test_random(void)
 	int bad = 0;
 
 	for (int round = 0; round < 20000; round++) {
-		static const unsigned int kinds[] = { 1, 2, 4, CODE_TEXT_UTF8, CODE_TEXT_UTF8 };
+		static const unsigned int kinds[] = { 1, 2, 4, CODE_OBJECT_TEXT_UTF8,
+						      CODE_OBJECT_TEXT_UTF8 };
 		unsigned int kind = kinds[round % ARRAY_SIZE(kinds)];
 		size_t size = random_below(12), i;
 		char bytes[16], *text;
@@ -139,9 +140,10 @@ static void test_random(void)
 		for (i = 0; i < size; i++)
 			bytes[i] = random_below(3) ? 0x80 + random_below(0x80)
 						   : 1 + random_below(0x7f);
-		text = dup_exact(bytes, size, kind, size / (kind == CODE_TEXT_UTF8 ? 1 : kind));
+		text = dup_exact(bytes, size, kind,
+				 size / (kind == CODE_OBJECT_TEXT_UTF8 ? 1 : kind));
 		bad += !text || !is_utf8(text, strlen(text));
-		if (kind == CODE_TEXT_UTF8 && is_utf8(bytes, size)) {
+		if (kind == CODE_OBJECT_TEXT_UTF8 && is_utf8(bytes, size)) {
 			bad += strlen(text) != size || memcmp(text, bytes, size) != 0;
 			unchanged++;
 		}
@@ -156,9 +158,10 @@ int main(void)
 	int valid = 0;
 
 	for (unsigned int kind = 0; kind < 256; kind++)
-		valid += code_text__valid(kind);
-	ok(valid == 5 && code_text__valid(0) && code_text__valid(1) && code_text__valid(2) &&
-		   code_text__valid(4) && code_text__valid(CODE_TEXT_UTF8),
+		valid += code_object_text__valid(kind);
+	ok(valid == 5 && code_object_text__valid(0) && code_object_text__valid(1) &&
+		   code_object_text__valid(2) && code_object_text__valid(4) &&
+		   code_object_text__valid(CODE_OBJECT_TEXT_UTF8),
 	   "kinds of text");
 	test_utf8();
 	test_wide();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "runtimes/node/node_code_rules.h"
+#include "runtimes/node/node_function_rules.h"
 
 #include <stddef.h>
 
@@ -9,6 +9,6 @@ static const char *const library_files[] = { "*/node_modules/*",    "node:*", "i
 
 static const char *const nameless[] = { "*[(]anonymous[)]", NULL };
 
-const struct code_rules node_code_rules = { .runtime = "node",
-					    .library_files = library_files,
-					    .nameless = nameless };
+const struct function_rules node_function_rules = { .runtime = "node",
+						    .library_files = library_files,
+						    .nameless = nameless };

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/profile/code_rules.h"
+#include "core/profile/function_rules.h"
 
 #include <fnmatch.h>
 #include <string.h>
 
-static const struct code_rules *rules_of_kind(const struct profile *profile, size_t number)
+static const struct function_rules *rules_of_kind(const struct profile *profile, size_t number)
 {
 	const char *kind = profile->kinds[number].name;
 
-	for (const struct code_rules *const *rules = profile->rules; rules && *rules; rules++)
+	for (const struct function_rules *const *rules = profile->rules; rules && *rules; rules++)
 		if (!strcmp((*rules)->runtime, kind))
 			return *rules;
 	return NULL;
 }
 
-static const struct code_rules *rules_of(const struct profile *profile,
-					 const struct profile_frame *frame)
+static const struct function_rules *rules_of(const struct profile *profile,
+					     const struct profile_frame *frame)
 {
 	return rules_of_kind(profile, frame->kind);
 }
@@ -28,9 +28,9 @@ static bool fits_any(const char *const *patterns, const char *text)
 	return false;
 }
 
-bool code_rules__is_function(const struct profile *profile, const struct profile_frame *frame)
+bool function_rules__is_function(const struct profile *profile, const struct profile_frame *frame)
 {
-	const struct code_rules *rules;
+	const struct function_rules *rules;
 
 	if (!profile__is_runtime(profile, frame))
 		return false;
@@ -38,9 +38,9 @@ bool code_rules__is_function(const struct profile *profile, const struct profile
 	return !rules || !fits_any(rules->machinery, strtab__get(profile->strings, frame->name));
 }
 
-bool code_rules__are_compiled(const struct profile *profile)
+bool function_rules__are_compiled(const struct profile *profile)
 {
-	const struct code_rules *rules;
+	const struct function_rules *rules;
 	bool any = false;
 
 	/* A recording lists the kinds of all runtimes, also of those without frames. */
@@ -57,14 +57,14 @@ bool code_rules__are_compiled(const struct profile *profile)
 
 const char *code_rules__own_title(const struct profile *profile)
 {
-	return code_rules__are_compiled(profile) ? "Own" : "Script";
+	return function_rules__are_compiled(profile) ? "Own" : "Script";
 }
 
-bool code_rules__is_own(const struct profile *profile, const struct profile_frame *frame)
+bool function_rules__is_own(const struct profile *profile, const struct profile_frame *frame)
 {
-	const struct code_rules *rules;
+	const struct function_rules *rules;
 
-	if (!code_rules__is_function(profile, frame))
+	if (!function_rules__is_function(profile, frame))
 		return false;
 	rules = rules_of(profile, frame);
 	return !rules ||
@@ -72,21 +72,21 @@ bool code_rules__is_own(const struct profile *profile, const struct profile_fram
 		!fits_any(rules->library_functions, strtab__get(profile->strings, frame->name)));
 }
 
-bool code_rules__is_nameless(const struct profile *profile, const struct profile_frame *frame)
+bool function_rules__is_nameless(const struct profile *profile, const struct profile_frame *frame)
 {
-	const struct code_rules *rules =
+	const struct function_rules *rules =
 		profile__is_runtime(profile, frame) ? rules_of(profile, frame) : NULL;
 
 	return rules && fits_any(rules->nameless, strtab__get(profile->strings, frame->name));
 }
 
-const char *code_rules__wait(const struct profile *profile, const struct profile_frame *frame)
+const char *function_rules__wait(const struct profile *profile, const struct profile_frame *frame)
 {
 	const char *name = strtab__get(profile->strings, frame->name);
 
 	if (frame->kind == KIND_KERNEL || profile->kinds[frame->kind].label)
 		return NULL;
-	for (const struct code_rules *const *rules = profile->rules; rules && *rules; rules++)
+	for (const struct function_rules *const *rules = profile->rules; rules && *rules; rules++)
 		for (const struct wait_rule *wait = (*rules)->waits; wait && wait->function; wait++)
 			if (!fnmatch(wait->function, name, FNM_EXTMATCH))
 				return wait->what;

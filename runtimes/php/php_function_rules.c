@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "runtimes/php/php_code_rules.h"
+#include "runtimes/php/php_function_rules.h"
 
 #include <stddef.h>
 
@@ -8,6 +8,6 @@ static const char *const library_files[] = { "*/vendor/*", "/usr/share/php*", "p
 
 static const char *const nameless[] = { "*{closure}", NULL };
 
-const struct code_rules php_code_rules = { .runtime = "php",
-					   .library_files = library_files,
-					   .nameless = nameless };
+const struct function_rules php_function_rules = { .runtime = "php",
+						   .library_files = library_files,
+						   .nameless = nameless };

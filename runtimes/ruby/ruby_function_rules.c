@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "runtimes/ruby/ruby_code_rules.h"
+#include "runtimes/ruby/ruby_function_rules.h"
 
 #include <stddef.h>
 
@@ -22,6 +22,6 @@ static const struct wait_rule waits[] = { { "*Mutex#@(lock|synchronize)", "a loc
 					  { "*Queue#pop", "a queue" },
 					  {} };
 
-const struct code_rules ruby_code_rules = { .runtime = "ruby",
-					    .library_files = library_files,
-					    .waits = waits };
+const struct function_rules ruby_function_rules = { .runtime = "ruby",
+						    .library_files = library_files,
+						    .waits = waits };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/kernel/code_numbers.h"
+#include "core/kernel/code_object_numbers.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ static int read_batches(int fd, const struct bpf_map_info *info, void *keys, voi
 	return 0;
 }
 
-int code_numbers__read(int map, struct u64map *ret)
+int code_object_numbers__read(int map, struct u64map *ret)
 {
 	struct bpf_map_info info = {};
 	uint32_t size = sizeof(info);

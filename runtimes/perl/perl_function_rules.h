@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PERL_FUNCTION_RULES_H
+#define BRAID_PERL_FUNCTION_RULES_H
+
+#include "runtimes/function_rules.h"
+
+extern const struct function_rules perl_function_rules;
+
+#endif
