@@ -227,6 +227,21 @@ static bool is_moving(const struct process *process, const struct moved_code *mo
 	       process->retries < DIFFERING_AT_ONCE;
 }
 
+/* Returns true if the code is mapped from its file. A runtime copies it only where it is not. */
+static bool is_in_file(const struct process *process, const struct image *image,
+		       const struct runtime_range *code)
+{
+	for (size_t m = 0; m < process->n_mapped; m++) {
+		const struct mapped *mapped = &process->mapped[m];
+
+		if (mapped->image == image && !mapped->is_moved &&
+		    mapped->start <= code->start + mapped->bias &&
+		    mapped->end > code->start + mapped->bias)
+			return true;
+	}
+	return false;
+}
+
 /* Finds code that a runtime of the process copied to the start of @from. Considers images that the
  * runtimes have examined. Returns as moved_code__find(). */
 static int find_copy(const struct taking *taking, const struct procfs_mapping *from,
@@ -246,8 +261,9 @@ static int find_copy(const struct taking *taking, const struct procfs_mapping *f
 			    !runtime__has(runtimes[i], files, copied_code))
 				continue;
 			code = runtimes[i]->files->copied_code(image->runtimes[i].image);
-			found = moved_code__find_copy(taking->process->pid, image, &code, from,
-						      ret);
+			if (!is_in_file(taking->process, image, &code))
+				found = moved_code__find_copy(taking->process->pid, image, &code,
+							      from, ret);
 		}
 		last = image;
 	}
