@@ -13,7 +13,7 @@
 #define PASSING 24
 
 /* descriptors of a session: maps and programs; then links and events of each CPU */
-#define OWN	    136
+#define OWN	    144
 #define OWN_PER_CPU 6
 
 static void set_soft(rlim_t soft)

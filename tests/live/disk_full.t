@@ -76,8 +76,8 @@ def check_braid(directory):
     count = gate.Recording(file).count()
     gate.equal([re.split(" (in|=) ", line)[0] for line in lines if line.startswith(file)],
                [f"{file}: {count} samples"], "braid: the summary counts what is in the file")
-    gate.equal(errors, [f"braid: cannot write {file}: No space left on device; what was recorded "
-                        f"until then is in {file}"], "braid: one line says what is wrong, and "
+    gate.equal(errors, [f"braid: cannot write {file}: No space left on device. The samples recorded "
+                        f"until then are in {file}"], "braid: one line says what is wrong, and "
                                                      "where the recording is")
     gate.equal(gate.Recording(file).sql("PRAGMA integrity_check"), [("ok",)],
                "braid: the recording is whole")
