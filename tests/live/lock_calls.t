@@ -77,7 +77,7 @@ def check_limit():
     braid.send_signal(signal.SIGINT)
     said = braid.stderr.read().decode()
     gate.equal(braid.wait(), 0, "limit: status", said)
-    gate.ok("the probes cost more than --max-overhead 0.1, and were detached after" in said,
+    gate.ok("the probes cost more than --max-overhead 0.1 and were detached after" in said,
             "limit: which is said", said)
     gate.say(target, "end")
 

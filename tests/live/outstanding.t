@@ -160,7 +160,7 @@ def check_python():
 
 def check_refused():
     for event, status, words in [
-            ("cpu", 2, "add -e alloc"), ("alloc:mmap", 2, "/proc/PID/smaps"),
+            ("cpu", 2, "--outstanding requires -e alloc"), ("alloc:mmap", 2, "/proc/PID/smaps"),
             ("alloc:mallok", 2, "did you mean alloc:malloc?"),
             ("alloc,outstanding", 2, "cannot be recorded together"),
             ("alloc:ruby", 1, "does not report their size"),

@@ -210,7 +210,7 @@ def check_probes():
     result = braid(RECORD, "probes", "-p", target.pid)
     wanted = (0, "") if works else (1, (
         f"braid: not permitted to attach probes: user {NOBODY} lacks CAP_SYS_ADMIN. Run as root (sudo), "
-        "or grant the missing capabilities (`braid doctor` explains how); --no-attach looks at the files only\n"))
+        "or grant the missing capabilities (`braid doctor` explains how). Use --no-attach to read the files only\n"))
     gate.equal((result.status, result.err), wanted, "probes: as doctor says")
     result = braid(RECORD, "calls", "-p", target.pid, "-d", "0.1", "--max-overhead", "none")
     gate.equal(result.status, 0 if works else 1, "calls: as doctor says", result.err)
