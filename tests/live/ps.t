@@ -57,7 +57,7 @@ def check_hints():
     file = gate.path("no.db")
     for what, pattern, *words in (
             ("-p NAME", f"not '{name}': did you mean -p {first.pid}\\?", "record", "-p", name, "-o", file),
-            ("a command that does not exist", f"cannot run {name}: No such file.*: did you mean -p {first.pid}\\?",
+            ("a command that runs already", f"did you mean -p {first.pid}\\? To start {name} once more",
              "record", "-o", file, name),
             ("a PID without -p", f"'{first.pid}' is the id of a process: did you mean -p {first.pid}\\?",
              "record", "-o", file, first.pid),

@@ -263,7 +263,7 @@ def check_refused():
     refuse("others may write", f"cannot use {shared}: other users may write into it. Use chmod go-w", shared)
     os.chmod(shared, 0o755)
     os.chown(shared, 65534, 65534)
-    refuse("another's", f"{shared} belongs to user 65534", shared)
+    refuse("another's", f"cannot use {shared}: it belongs to user 65534", shared)
     os.chown(shared, 0, 0)
     public, goal = gate.path("public"), gate.path("goal")
     os.mkdir(public)
