@@ -169,7 +169,8 @@ enum {
 
 static const struct argp_option view_options[] = {
 	{ "output", 'o', "OUT", 0, "Write to OUT instead of standard output", 1 },
-	{ "force", OPT_FORCE, NULL, 0, FORCE_HELP, 1 },
+	{ "force", OPT_FORCE, NULL, 0,
+	  FORCE_HELP "; flame: also replace a braid.html that braid did not write", 1 },
 	{ "lines", OPT_LINES, NULL, 0, "Show line numbers, and separate the lines of each function",
 	  1 },
 	{ "keep-vm", OPT_KEEP_VM, NULL, 0,
@@ -184,8 +185,10 @@ static const struct argp_option view_options[] = {
 	{ "by", OPT_BY, "WHAT", 0,
 	  "Group stacks by state (running, waiting, ..., with and without "
 	  "the interpreter's lock), syscall (the thread's system call), "
-	  "process, thread, task (of the runtime: goroutine), container, "
-	  "cgroup, or age (of outstanding allocations)",
+	  "process, thread, task (of the runtime: goroutine), service (of the "
+	  "process), trace, span or label:KEY (of the request, such as "
+	  "label:http.route), container, cgroup, or age (of outstanding "
+	  "allocations)",
 	  1 },
 	{ "event", OPT_EVENT, "EVENT,...", 0,
 	  "Only samples of this event, or of several with one unit (default: "
@@ -207,9 +210,9 @@ static const struct argp_option view_options[] = {
 	  "Only samples of threads that were running, preempted, waiting or stopped", 2 },
 	{ "idle", OPT_IDLE, "hide|auto|show", 0,
 	  "Time that threads waited for work (pool workers, event loops, "
-	  "threads of the runtime): hide (default; the output has its "
-	  "amount) or show; auto also hides threads that did one wait during "
-	  "the whole recording, which may be stuck",
+	  "threads of the runtime): hide (default; the heading has its sum), "
+	  "show, or auto (also hide threads that did one wait during the whole "
+	  "recording; such threads may be stuck)",
 	  2 },
 	{ "min-age", OPT_MIN_AGE, "SECONDS", 0,
 	  "Only outstanding allocations that are at least SECONDS old "

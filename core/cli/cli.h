@@ -195,7 +195,7 @@ int cli__live_profile(const struct live_profile *live, const struct runtime *con
  * status. */
 #define FORCE_HELP                                                           \
 	"Replace a recording or another user's file, or write into a block " \
-	"device; flame: also replace a braid.html that braid did not write"
+	"device"
 int cli__write(const struct output_place *place, int (*write)(void *ctx, FILE *out), void *ctx);
 
 /* Permissions of output from a recording, or from counted calls. */

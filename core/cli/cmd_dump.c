@@ -46,8 +46,9 @@ static const struct argp_option options[] = {
 	  "be inconsistent or missing",
 	  0 },
 	{ "frames", OPT_FRAMES, "WHICH", 0,
-	  "Of threads that run scripts: only frames of runtimes (script), one line "
-	  "for three or more other frames in a row (collapsed; default), or all",
+	  "Frames of threads that run scripts: script (only those of runtimes), "
+	  "collapsed (default: one line for three or more other frames in a row), or "
+	  "all",
 	  0 },
 	{ "all", OPT_ALL, NULL, 0,
 	  "Show the stack of each thread, also of idle threads and of threads with "

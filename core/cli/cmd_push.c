@@ -40,7 +40,9 @@ static const struct argp_option options[] = {
 	  "directory, until Ctrl-C",
 	  0 },
 	{ "service", OPT_SERVICE, "NAME", 0,
-	  "Name of the service that was recorded (default: the name of each process)", 0 },
+	  "Name of the service that was recorded (default: the service that each "
+	  "process published, else the name of the process)",
+	  0 },
 	{ "host", OPT_HOST, "NAME", 0, "Name of the host that was recorded (default: as recorded)",
 	  0 },
 	{ "init", OPT_INIT, NULL, 0,
@@ -271,7 +273,7 @@ int cmd_push(int argc, char **argv, const struct runtime *const *runtimes)
 		.parser = parse,
 		.args_doc = "[FILE|DIR]",
 		.doc = "Send finished recordings to a server: a file, or all NAME.db of a "
-		       "directory. It needs no privileges. Samples that were acknowledged are not "
+		       "directory. Needs no privileges. Samples that were acknowledged are not "
 		       "sent again.\v"
 		       "Examples:\n"
 		       "  braid push --to clickhouse://localhost/braid --init\n"

@@ -46,7 +46,9 @@ static const struct argp_option options[] = {
 	  "of one library; all",
 	  1 },
 	{ "sort", OPT_SORT, "COLUMN", 0,
-	  "script (default: own time with the native code that it calls), self, total or name", 1 },
+	  "script (default: own time with the native code that it calls; the column is called Own "
+	  "if all languages are compiled), self, total or name",
+	  1 },
 	{ "by", OPT_BY, "WHAT", 0, "Rows of functions (default) or of threads: function, thread",
 	  1 },
 	{ "rows", 'n', "ROWS", 0, "At most ROWS rows (default: as many as fit)", 1 },

@@ -75,7 +75,8 @@ static const struct argp_option report_options[] = {
 	  "At most N rows of a table or tree (default 30), or groups of a histogram (default: all)",
 	  0 },
 	{ "sort", OPT_SORT, "COLUMN", 0,
-	  "Order of a table: script (default: own time with the native code that it calls), self, "
+	  "Order of a table: script (default: own time with the native code that it calls; "
+	  "the column is called Own if all languages are compiled), self, "
 	  "total, name or samples",
 	  0 },
 	{ "group", OPT_GROUP, "WHAT", 0,
@@ -499,7 +500,7 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		.parser = parse_report,
 		.args_doc = "[FILE|DIR]",
 		.doc = "Show a recording as text, or write it for other tools. FILE defaults to "
-		       "braid.db. It needs only this file: no privileges and no running "
+		       "braid.db. Needs only this file: no privileges and no running "
 		       "target.\v"
 		       "Examples:\n"
 		       "  braid report --rows 20 --sort total\n"

@@ -17,9 +17,10 @@ static const struct argp_option options[] = {
 	  "clickhouse://HOST[:PORT]/DATABASE, instead of a recording",
 	  3 },
 	{ "where", OPT_WHERE, "EXPRESSION", 0,
-	  "Only samples that the expression selects: service, host, container, process, thread, "
-	  "event, trace, span or label.KEY (of the request) = NAME, or ~ a regular expression; pid "
-	  "or tid = N; time >= 2026-11-24T06:30 or now-1h; with and, or, not and parentheses",
+	  "Only samples that the expression selects: terms FIELD = VALUE, !=, ~ (a regular "
+	  "expression) or !~, joined by and, or, not and parentheses. Fields: service, host, "
+	  "container, process, thread, event, pid, tid, time (also <, <=, >, >=: 2026-11-24T06:30, "
+	  "now-1h), and in recordings trace, span and label.KEY of the request",
 	  3 },
 	{}
 };
