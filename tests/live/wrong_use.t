@@ -208,7 +208,7 @@ def check_no_function():
     for symbol in gate.MARKS + ":no_such_function", "no-such-file:main":
         result = gate.run(gate.RECORD_AT, "-p", target.pid, "-n", 1, "-o", FILE, symbol)
         file, name = symbol.rsplit(":", 1)
-        gate.equal(result, (1, "", f"record_at: PID {target.pid} has no function {name} of a file "
+        gate.equal(result, (1, "", f"record_at: PID {target.pid} has no function {name} in a file "
                                    f"{file}\n"), f"no {os.path.basename(symbol)}")
     gate.ok(not os.path.exists(FILE), "no function: no file")
 
