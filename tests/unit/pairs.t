@@ -41,7 +41,7 @@ def check_events():
     for pair in itertools.combinations(EVENTS, 2):
         said = record("-e", pair[0], "-e", pair[1], "-o", "-").stderr.splitlines()[0]  # -o - ends what goes on
         want = frozenset(name.split(":")[0] for name in pair) in refused
-        if ("-e: " in said and "; leave " in said) != want or (not want and "standard output" not in said):
+        if ("-e: " in said and ". Leave " in said) != want or (not want and "standard output" not in said):
             wrong.append((pair, said))
     equal(wrong, [], f"{len(EVENTS) * (len(EVENTS) - 1) // 2} pairs of events: those of the table are refused, "
                      "with a way out")

@@ -328,7 +328,7 @@ def check_directory():
     matches("^braid: another braid push is using", result.err, "two at once: said")
     result = push(path("dir"), "--to", f"pyroscope://{server.at}", "--state",
                   os.path.join(path("dir"), state))
-    matches("is about otlp http://", result.err, "the state of another server")
+    matches("belongs to the target otlp http://", result.err, "the state of another server")
     with open(path("dir/broken"), "wb") as file:
         file.write(b"braid push 1 otlp http://" + server.at.encode() + b"\nremoved 0\nnonsense\n")
     matches("damaged", push(path("dir"), *to, "--state", path("dir/broken")).err, "a damaged state")
@@ -390,9 +390,9 @@ def check_usage():
             ((FILE,), "--to URL"), (to, "name a recording"), ((FILE, FILE, *to), "one recording"),
             ((FILE, "--to", "http://x"), "FORMAT"), ((FILE, "--to", "otlp://"), "FORMAT"),
             ((FILE, "--to", "otlp://x:123456"), "FORMAT"), ((FILE, "--to", "otlp://x:0x"), "FORMAT"),
-            ((FILE, "--to", "otlp://x/?a=b"), "nothing more"), ((FILE, "--to", "otlp://a b"), "FORMAT"),
+            ((FILE, "--to", "otlp://x/?a=b"), "does not match FORMAT:"), ((FILE, "--to", "otlp://a b"), "FORMAT"),
             ((FILE, "--init", *to), "clickhouse"), ((FILE, "--cluster", "x", *to), "--init"),
-            ((FILE, "--batch", "3", *to), "power of two"), ((FILE, "--ca-file", FILE, *to), "TLS"), ((FILE, "--give-up", "x", *to), "never")):
+            ((FILE, "--batch", "3", *to), "power of two"), ((FILE, "--ca-file", FILE, *to), "requires a URL FORMAT\\+https"), ((FILE, "--give-up", "x", *to), "never")):
         result = braid("push", *words)
         equal(result.status, 2, f"refused: {words[:-1]}", result)
         matches(why, result.err, "... with a reason")
