@@ -13,6 +13,7 @@
  * A kernel refuses programs that it cannot verify. The check then prints the session's message. A
  * session that the machine does not support (no counters in a virtual machine) is skipped with its
  * message. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -275,6 +276,16 @@ static void check_scopes(const struct target *target)
 	}
 }
 
+/* Maps a file with the probes that the events alloc:usdt and outstanding:usdt require. */
+static void map_heap(void)
+{
+	const char *output = getenv("OUTPUT");
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/lib/braid/libbraid-heap.so", output ? output : "build");
+	ok(dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL, "%s is mapped", path);
+}
+
 /* Starts a process that sleeps until its parent ends. */
 static uint32_t start_sleeper(void)
 {
@@ -299,6 +310,7 @@ int main(int argc, char **argv)
 		return 1;
 	snprintf(recording, sizeof(recording), "%s/x.db", directory);
 	setenv("XDG_CACHE_HOME", directory, 1);
+	map_heap();
 	target.pid = start_sleeper();
 	check_sets(&target);
 	check_unwinds(&target);
