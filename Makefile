@@ -276,7 +276,7 @@ fuzz-build: $(FUZZ_BIN)
 # Unit tests, but for those that mostly run compilers, have no end with sanitizers, or have a core
 # file made of themselves (with all the shadow memory), and the replay of the corpus, once more over
 # that library.
-SAN_NOT   = python_build ruby_build pprof python_lines ruby_walk jvm_vm memory target_view
+SAN_NOT   = python_build ruby_build pprof python_lines ruby_walk jvm_vm memory target_view heap
 SAN_UNIT  = $(filter-out $(foreach test,$(SAN_NOT),%/t_$(test)),$(filter $(OUTPUT)/tests/unit/%,$(TEST_BIN)))
 SAN_BIN   = $(SAN_UNIT:$(OUTPUT)/%=$(FUZZ)/%)
 # Those that take most of the time with sanitizers have check-long.

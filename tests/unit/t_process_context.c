@@ -24,6 +24,7 @@ static void put_value(struct protobuf *pair, const char *text)
 
 	protobuf__text(&value, 1, text, strlen(text));
 	protobuf__submessage(pair, 2, &value);
+	protobuf__done(&value);
 }
 
 static void put_pair(struct protobuf *to, int field, const char *key, const char *text)
@@ -33,6 +34,7 @@ static void put_pair(struct protobuf *to, int field, const char *key, const char
 	protobuf__text(&pair, 1, key, strlen(key));
 	put_value(&pair, text);
 	protobuf__submessage(to, field, &pair);
+	protobuf__done(&pair);
 }
 
 static void put_names(struct protobuf *to, size_t n)
@@ -50,6 +52,10 @@ static void put_names(struct protobuf *to, size_t n)
 	protobuf__submessage(&value, 5, &array);
 	protobuf__submessage(&pair, 2, &value);
 	protobuf__submessage(to, 2, &pair);
+	protobuf__done(&text);
+	protobuf__done(&array);
+	protobuf__done(&value);
+	protobuf__done(&pair);
 }
 
 static struct protobuf payload_of(size_t n_names)
@@ -64,6 +70,9 @@ static struct protobuf payload_of(size_t n_names)
 	protobuf__submessage(&payload, 1, &resource);
 	put_pair(&payload, 2, "threadlocal.schema_version", "tlsdesc_v1_dev");
 	put_names(&payload, n_names);
+	protobuf__done(&value);
+	protobuf__done(&pair);
+	protobuf__done(&resource);
 	return payload;
 }
 
