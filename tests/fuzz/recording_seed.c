@@ -53,6 +53,9 @@ static void add_names(struct recording *to, struct ids *ids, struct parts *parts
 			  &err),
 	      &err);
 	check(ids__image(ids, "/bin/seed", "0123456789abcdef", &parts->image, &err), &err);
+	check(ids__attribute(ids, parts->process, &(struct sink_label) { "service.name", "seeds" },
+			     &err),
+	      &err);
 }
 
 static uint32_t add_frame(struct ids *ids, const struct ids_frame *frame,
@@ -95,8 +98,13 @@ static void add_samples(struct ids *ids, const struct parts *parts)
 				      .thread = parts->thread,
 				      .cpu = 1,
 				      .flags = 1 };
+	static const struct sink_label label = { "http.route", "/seed" };
+	static const struct sink_context context = {
+		.trace = "01", .span = "02", .labels = &label, .n_labels = 1
+	};
 	struct err err = {};
 
+	check(ids__context(ids, &context, &sample.context, &err), &err);
 	check(ids__node(ids, 0, parts->native, 64, &sample.native, &err), &err);
 	check(ids__node(ids, sample.native, parts->loop, 128, &sample.native, &err), &err);
 	check(ids__node(ids, 0, parts->runtime, 130, &sample.runtime, &err), &err);
