@@ -4,8 +4,8 @@
 
 #include <linux/types.h>
 
-/* Allocations, sampled by their bytes: the interface of both halves, and the arithmetic, which has
- * no side effects.
+/* Allocations, sampled by their bytes: the interface between the kernel half and user space, and
+ * the arithmetic, which has no side effects.
  *
  * Each allocated byte is chosen with probability 1 / period, independently of the others. The
  * distance between two chosen bytes is exponentially distributed (a Poisson process, as in
@@ -87,7 +87,7 @@ enum alloc_visit {
 	ALLOC_CLOSE, /* ends its window, finished or not */
 };
 
-/* Parameters of the open window, from user space. */
+/* The open window, a short period in which calls are watched. User space writes the parameters. */
 struct alloc_window {
 	__u64 number;	/* from 1 */
 	__u64 link;	/* the link whose hits count */
@@ -157,7 +157,7 @@ static inline __u64 alloc__draw(__u32 random, __u64 period)
 	__u64 log2 = alloc__minus_log2(random ?: 1);
 	__u64 ln = log2 * 744261118ULL >> 24; /* 30 binary digits */
 
-	/* Periods up to 2^40 times up to 23: in two halves. */
+	/* A period (up to 2^40) is multiplied by a logarithm (up to 23) in two parts. */
 	return (((period >> 20) * ln >> 10) + ((period & 0xfffff) * ln >> 30)) ?: 1;
 }
 

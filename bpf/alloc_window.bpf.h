@@ -31,8 +31,8 @@ struct alloc_span {
 	__u64 clock_ns;		      /* its clock at the last hit */
 	__u64 last_ns;		      /* minimum of its clock at the next hit */
 	__u64 hit_ns;		      /* time of the last hit; 0: none */
-	__u64 sample_ns;	      /* start of the sample at it; 0: none */
-	__u64 switches;		      /* number of the thread's context switches at it */
+	__u64 sample_ns;	      /* start of the sample at the last hit; 0: none */
+	__u64 switches;		      /* number of the thread's context switches at the last hit */
 	__u64 site, other_site;	      /* the last two sites that were hit */
 	__u64 trap_ticks, own_ticks;  /* since the last hit */
 	__u64 before_ns;	      /* time of the last hit outside of windows */
@@ -216,8 +216,8 @@ static __always_inline __u64 alloc_scaled(__u64 value)
 	return value >> 24 ? (value >> 8) * scale : value * scale >> 8;
 }
 
-/* Returns 1 if the thread is at one of the sites, or directly after it, or where the kernel
- * executes the instruction from there. */
+/* Returns 1 if the thread is at or directly after one of the last two sites, or at the kernel's
+ * copy of the probed instruction. */
 static __always_inline int alloc_span_is_at_site(const struct alloc_span *span,
 						 struct task_struct *task, __u64 ip)
 {

@@ -45,8 +45,8 @@ static __always_inline void cached__begin(struct scratch *scratch)
 	state->left = cached__usable(cached, scratch, state->version);
 }
 
-/* Fills the block with the word at @address and those around it, up to @end. That is the end of the
- * stored frames: the stack may end there, too. */
+/* Fills the block with the word at @address and the words around that word, up to @end. The stored
+ * frames end at @end, and the stack may end at @end, too. */
 __noinline int cached__fill(struct scratch *scratch, __u64 address, __u64 end)
 {
 	struct cached_unwind_state *state;

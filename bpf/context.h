@@ -6,9 +6,9 @@
 
 #include "bpf/c_library.h"
 
-/* Request contexts of threads, shared by both halves. A tracer in the process publishes them for
- * other processes (OpenTelemetry, OTEP 4947): a thread-local pointer `otel_thread_ctx_v1` to a
- * record with the ids of the current span. */
+/* Request contexts of threads, shared by the kernel half and user space. A tracer in the process
+ * publishes them for other processes (OpenTelemetry, OTEP 4947): a thread-local pointer
+ * `otel_thread_ctx_v1` to a record with the ids of the current span. */
 
 /* The bit of proc_rec.walkers of a process that has the variable. It is above all walker slots. */
 #define WALKERS_CONTEXT (1U << 31)

@@ -4,7 +4,7 @@
 
 #include "bpf/shared.h"
 
-/* Filters as shared by both halves: tests of a tracepoint's arguments. */
+/* Tests of a tracepoint's arguments, shared by the kernel half and user space. */
 
 /* Keys of the map: the event's number, plus FILTERS_BEGIN for the beginning of an interval. */
 #define FILTERS_BEGIN	  (EVENTS_MAX + 1)
@@ -33,8 +33,8 @@ struct filter_test {
 	__u8 bytes; /* size of the value: 1, 2, 4 or 8; 0: a text */
 	__u8 op;    /* enum filter_op */
 	__u8 is_signed;
-	__u8 begins; /* begins an alternative: the tests before it are one, and those from it on are
-			another */
+	__u8 begins; /* the test begins an alternative; earlier tests belong to the previous
+			alternative */
 	__u16 offsets[FILTER_STEPS_MAX];
 	__u32 pad;
 	union {

@@ -4,7 +4,7 @@
 
 #include <linux/types.h>
 
-/* Constants and rules of futex(2) and of locks that use it, for both halves. */
+/* Constants and rules of futex(2) and of locks that use it, for the kernel half and user space. */
 
 #define FUTEX_COMMANDS	      127 /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
 #define FUTEX_WAIT	      0

@@ -2,7 +2,7 @@
 #ifndef BRAID_GO_H
 #define BRAID_GO_H
 
-/* The interface of the two halves for Go. */
+/* The interface between the kernel half and user space for Go. */
 
 #include "bpf/shared.h"
 

@@ -22,8 +22,8 @@ static __noinline int monitor__note(const struct jvm_proc_rec *proc, struct rec_
 	sample__lock(sample, LOCK_WAITED);
 	sample->object = monitor;
 	/* Up to JDK 21, a monitor's owner may also be a place on the owner's stack. A JavaThread
-	 * begins, as this one does, with the address of its class's virtual functions; a place
-	 * on the stack does not. */
+	 * begins with the address of its class's virtual functions, as the current thread does. A
+	 * place on the stack does not begin with that address. */
 	if (offsets->with_owner && !jvm__read(&owner, 8, monitor + offsets->owner) && owner &&
 	    !jvm__read(&kind, 8, thread) && !jvm__read(&its_kind, 8, owner) && kind == its_kind &&
 	    !jvm__read(&osthread, 8, owner + offsets->osthread))

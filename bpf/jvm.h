@@ -2,9 +2,9 @@
 #ifndef BRAID_JVM_H
 #define BRAID_JVM_H
 
-/* HotSpot: the data shared by the two halves. All of it comes from the tables that libjvm.so
- * exports (gHotSpotVMStructs, ...; src/hotspot/share/runtime/vmStructs.cpp), none from a table
- * of braid's own. */
+/* HotSpot: the data shared by the kernel half and user space. All of it comes from the tables that
+ * libjvm.so exports (gHotSpotVMStructs, ...; src/hotspot/share/runtime/vmStructs.cpp), none from a
+ * table of braid's own. */
 
 #include <linux/types.h>
 

@@ -59,7 +59,8 @@ static __always_inline void compiled__rule(struct unwind_state *u, int place, __
 			  place == FRAME_UNSAVED ? UNWIND_WORDS_SAME : -2);
 }
 
-/* The call before a return address: none, one that may lead to the code, or one that does. */
+/* The call instruction before a return address: no call, a call that may lead to the code, or a
+ * call that is proven to lead to the code. */
 enum { CALLED_NOT, CALLED_MAYBE, CALLED_PROVEN };
 
 #define FAR_CALL_BYTES	   13	  /* mov $imm64,%r10; call *%r10 */
@@ -327,8 +328,8 @@ __noinline int pushes__of(struct unwind_state *u, __u64 address)
 
 #define INSN_ENTER 0xec8b4855 /* push rbp; mov rbp, rsp */
 
-/* Returns the number of words above the return address if the instruction at the pc determines
- * it: at a return, and before and during the making of a frame. -1: elsewhere. */
+/* Returns the number of words above the return address if the instruction at the pc determines that
+ * number: at a return, and before and during the making of a frame. -1: the pc is elsewhere. */
 static __always_inline int stub__edge(const struct unwind_state *u)
 {
 	__u64 code[2];

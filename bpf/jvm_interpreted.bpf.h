@@ -266,8 +266,8 @@ static __always_inline int interpreted__is_returned_to(const struct unwind_state
 #define INSN_JMP_RAX	 0xe0ff
 #define INSN_JMP_RDI	 0xe7ff
 
-/* Returns the register that has the return address, after the pop of an entry without a frame;
- * -1: elsewhere. */
+/* Returns the register that has the return address, after the pop of an entry without a frame; -1:
+ * the pc is elsewhere. */
 static __always_inline int end__register(__u64 before, __u64 at)
 {
 	__u32 jump = CODE3(at) == INSN_RSP_R13	    ? at >> 24 & 0xffff
@@ -351,7 +351,7 @@ static __always_inline int entry__has_popped(const __u64 code[2])
 /* Sets the unwind rule for a pc in the entry code of an interpreted method that compiled code has
  * called. The method has no frame yet, so rbp may be that of an interpreted frame further out. The
  * return address is on top of the stack, or popped to rax, to be pushed after the method's
- * variables. Returns 1 if there is a rule, JVM_AGAIN, or 0 for neither. */
+ * variables. Returns 1 if there is a rule, JVM_AGAIN, or 0 otherwise. */
 static __always_inline int interpreted__is_called(struct unwind_state *u,
 						  const struct jvm_proc_rec *proc)
 {

@@ -2,7 +2,7 @@
 #ifndef BRAID_NODE_H
 #define BRAID_NODE_H
 
-/* V8: the interface of the two halves. */
+/* V8: the interface between the kernel half and user space. */
 
 #include <linux/types.h>
 

@@ -12,7 +12,7 @@ struct node_frame {
 	__u64 pc; /* address of the instruction, or the return address - 1 */
 	__u64 fp;
 	__u64 sp;		    /* stack pointer of the innermost frame; else 0 */
-	__u64 words[NODE_FP_WORDS]; /* those below fp, the last of them first */
+	__u64 words[NODE_FP_WORDS]; /* the words below fp; words[0] is at fp - 8 */
 	__u32 in_file;		    /* code of V8's own, in its file */
 	__u32 pad;
 };

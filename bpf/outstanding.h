@@ -4,7 +4,8 @@
 
 #include <linux/types.h>
 
-/* Sampled allocations that have not been freed: the interface of both halves. */
+/* Sampled allocations that have not been freed: the interface between the kernel half and user
+ * space. */
 
 #define LIVE_ALLOCS_MAX 65536 /* maximum at once; further ones are counted losses */
 

@@ -2,9 +2,9 @@
 #ifndef BRAID_PERL_H
 #define BRAID_PERL_H
 
-/* Layout of one interpreter build for the Perl walker, shared by both halves. All offsets are bytes
- * from the start of the named struct. Constants for all versions from 5.30 to 5.40 are in
- * bpf/perl_code.bpf.h and bpf/perl.bpf.c. */
+/* Layout of one interpreter build for the Perl walker, shared by the kernel half and user space.
+ * All offsets are bytes from the start of the named struct. Constants for all versions from 5.30 to
+ * 5.40 are in bpf/perl_code.bpf.h and bpf/perl.bpf.c. */
 
 #include <linux/types.h>
 

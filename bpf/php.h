@@ -2,8 +2,8 @@
 #ifndef BRAID_PHP_H
 #define BRAID_PHP_H
 
-/* Layout of one build for the PHP walker, shared by both halves. Constants for all versions from
- * 8.0 to 8.5 are in bpf/php_code.bpf.h and bpf/php.bpf.c. */
+/* Layout of one build for the PHP walker, shared by the kernel half and user space. Constants for
+ * all versions from 8.0 to 8.5 are in bpf/php_code.bpf.h and bpf/php.bpf.c. */
 
 #include <linux/types.h>
 

@@ -2,8 +2,8 @@
 #ifndef BRAID_PYTHON_H
 #define BRAID_PYTHON_H
 
-/* The data about one interpreter build for the CPython walker, shared by both halves. All offsets
- * are bytes from the start of the object. */
+/* The data about one interpreter build for the CPython walker, shared by the kernel half and user
+ * space. All offsets are bytes from the start of the object. */
 
 #include "bpf/c_library.h"
 

@@ -300,7 +300,8 @@ static __always_inline __u64 text__identity_once(struct python_state *state, __u
 	return state->text_identity;
 }
 
-/* Returns the hash of the texts of the code object in state->code; 0: its name is no text. */
+/* Returns the hash of the name and the file of the code object in state->code; 0: the name is
+ * unreadable or not a string. */
 static __noinline __u32 code__texts(struct python_state *state)
 {
 	const struct python_offsets *offsets;

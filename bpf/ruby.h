@@ -2,9 +2,9 @@
 #ifndef BRAID_RUBY_H
 #define BRAID_RUBY_H
 
-/* The CRuby walker's description of one interpreter build, shared by both halves. All offsets
- * are bytes from the start of the named struct. Offsets that are equal from 2.7 to 4.0 are
- * constants in bpf/ruby_code.bpf.h. */
+/* The CRuby walker's description of one interpreter build, shared by the kernel half and user
+ * space. All offsets are bytes from the start of the named struct. Offsets that are equal from 2.7
+ * to 4.0 are constants in bpf/ruby_code.bpf.h. */
 
 #include "bpf/c_library.h"
 

@@ -2,10 +2,10 @@
 #include "bpf/ruby_procs.bpf.h"
 #include "bpf/tableless.bpf.h"
 
-/* Code that CRuby's YJIT made (yjit/src/codegen.rs, gen_entry_prologue, at 3.1 to 3.4) pushes
- * the caller's r13, r12 and rbx and does not change rbp. With --yjit-perf it pushes rbp twice
- * before. All other words that it pushes around calls are Ruby's values. So the first word that
- * is an address in the interpreter loop is the return address. */
+/* Code that CRuby's YJIT made (yjit/src/codegen.rs, gen_entry_prologue, at 3.1 to 3.4) pushes the
+ * caller's r13, r12 and rbx and does not change rbp. With --yjit-perf the code pushes rbp twice
+ * before these registers. All other words that the code pushes around calls are Ruby's values. So
+ * the first word that is an address in the interpreter loop is the return address. */
 #define JIT_FRAME_WORDS 24
 #define JIT_SAVED_WORDS 3
 

@@ -23,9 +23,9 @@ const volatile __u32 cfg_tableless SEC(".rodata.type") = 0; /* bit n: hook of wa
 __u32 last_code = 0;
 __u32 last_program = 0;
 
-/* Period of the recording (CLOCK_MONOTONIC). An interval in progress at its beginning counts from
- * there; 0: it does not count. User space sets both, and may set the end to an earlier time; 0:
- * there is no end. */
+/* Period of the recording (CLOCK_MONOTONIC). An interval in progress at sample_from_ns counts from
+ * that time on; sample_from_ns 0: such an interval does not count. User space sets both times, and
+ * may set the end to an earlier time; sample_until_ns 0: there is no end. */
 __u64 sample_from_ns = 0;
 __u64 sample_until_ns = 0;
 

@@ -155,9 +155,9 @@ static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns,
 	return scratch;
 }
 
-/* Begins the sample of an occurrence of @event with its own worth, in the current task, at a time
- * that is now or shortly before. Returns NULL if it is not sampled, or if it is lost, which is
- * counted. */
+/* Begins the sample of an occurrence of @event in the current task, with its own @value, @weight
+ * and @total. @now_ns is the present time or shortly before. Returns NULL if the occurrence is not
+ * sampled, or if the sample is lost, which is counted. */
 static __noinline struct scratch *sample__begin_with(__u32 event, __u64 now_ns, __u64 value,
 						     __u64 weight, __u64 total)
 {

@@ -2,8 +2,8 @@
 #ifndef BRAID_SHADOW_H
 #define BRAID_SHADOW_H
 
-/* Shadow stacks, which probes push to and pop from, and the calls that they count: shared by both
- * halves. */
+/* Shadow stacks, which probes push to and pop from, and the calls that they count: shared by the
+ * kernel half and user space. */
 
 #include <linux/types.h>
 

@@ -501,10 +501,10 @@ _Static_assert(sizeof(struct rec_stack) == REC_STACK_HEADER + STACK_COPY_BYTES, 
  * have no address. Its number is never announced. */
 #define FRAME_ANCHOR (~0ULL)
 
-/* Further keys of pairs that are not frames. The frames before it, up to the last such mark, ran in
- * one native frame, and those after it in others: */
+/* Further keys of pairs that are not frames. The frames before this mark, back to the previous such
+ * mark, ran in one native frame. The frames after the mark ran in other native frames: */
 #define FRAME_LOOP_END	   (~0ULL - 1)
-/* The frames after it wait on another stack than the sampled one: */
+/* The frames after this mark wait on another stack than the sampled one: */
 #define FRAME_APART	   (~0ULL - 2)
 #define FRAME_IS_MARK(key) ((key) >= FRAME_APART)
 

@@ -12,7 +12,7 @@
  * If such a native frame is also one of the runtime, the hook stores that in u->note, with or
  * without a rule. The runtime's walker is then runtime_frames__walk (bpf/runtime_frames.bpf.h). The
  * note also says whether the frame may be stored from sample to sample (bpf/cached_unwind.h). The
- * note is empty before. */
+ * note is empty when a hook is called. */
 
 #include "bpf/scratch.bpf.h"
 

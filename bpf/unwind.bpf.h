@@ -116,8 +116,9 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 	return COUNT_TORN_MAPPINGS;
 }
 
-/* Returns 1 if u->seek is a return address. A call ends there, and it lies in executable memory by
- * the published mappings or by the kernel's own list, or that list is unreadable. */
+/* Returns 1 if u->seek is a return address. A call instruction ends at such an address. The address
+ * lies in executable memory, by the published mappings or by the kernel's own list of mappings,
+ * unless the kernel's list is unreadable. */
 __noinline int word__is_return_address(struct unwind_state *u, __u32 space)
 {
 	const struct mapping_list *list;

@@ -4,7 +4,7 @@
 
 /* Finds the mapping of an address in the kernel's own list, for processes whose mappings user space
  * has not published yet: a program may end before user space can read them. The table is found by
- * the mapped file, if any process has mapped that before.
+ * the mapped file, if any process has mapped the file before.
  *
  * The kernel holds a process's mappings in a maple tree (lib/maple_tree.c, since Linux 6.1). Its
  * own readers search the tree without a lock, because nodes are freed only after a grace period. A

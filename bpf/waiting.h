@@ -4,8 +4,8 @@
 
 #include "bpf/shared.h"
 
-/* State of events and of waiting threads that both halves access (bpf/budget.bpf.h,
- * bpf/off_cpu.bpf.c). */
+/* State of events and of waiting threads that the kernel half and user space access
+ * (bpf/budget.bpf.h, bpf/off_cpu.bpf.c). */
 
 /* Occurrences without their own sample. */
 struct rest_rec {

@@ -195,8 +195,8 @@ struct host {
 	uint32_t n_samples, n_stacks, n_unmapped;
 	uint32_t n_wakeups; /* records, except samples, that wake user space */
 	void (*on_code)(const struct rec_code_object *rec, size_t size);
-	/* Receives every record, including those above; the bytes are borrowed. NULL: no
-	 * receiver. */
+	/* Receives every record, including the records that the functions above receive; the bytes
+	 * are borrowed. NULL: no receiver. */
 	void (*on_record)(void *ctx, const void *data, size_t size);
 	void *record_ctx;
 };
