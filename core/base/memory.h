@@ -25,7 +25,8 @@ ssize_t process__readv(uint32_t pid, const struct iovec *local, unsigned n_local
  * exist, reads fail later. */
 int memory__of_process(uint32_t pid, struct memory **ret);
 
-/* Memory of this process. Addresses that are not mapped fail as elsewhere. Returns 0 or -ENOMEM. */
+/* Memory of this process. Reads of unmapped addresses fail, as they do in other processes. Returns
+ * 0 or -ENOMEM. */
 int memory__of_self(struct memory **ret);
 
 /* Reads of @inner (borrowed) are cached until memory__forget(), as pages of 4096 bytes, up to 1024

@@ -156,9 +156,9 @@ static int setting(const char *path)
 	return value;
 }
 
-/* Returns kernel.perf_event_paranoid if it forbids the events that are @required; 0: it does not. A
- * patch in Debian's kernels makes perf_event_open() require CAP_SYS_ADMIN if this setting is above
- * 2, which is the default there
+/* Returns kernel.perf_event_paranoid if this setting forbids the events that are @required; 0: the
+ * events are permitted. A patch in Debian's kernels makes perf_event_open() require CAP_SYS_ADMIN
+ * if this setting is above 2, which is the default there
  *
  * (security-perf-allow-further-restriction-of-perf_event_open.patch in
  * debian/patches/features/all).

@@ -44,8 +44,8 @@ void privilege__names(uint32_t privileges, char *ret, size_t size);
 void privilege__lacks(uint32_t privileges, char *ret, size_t size);
 
 /* Sets the message for an act (@what, such as "to load BPF programs") that the kernel refused, with
- * the remedy. The message names the capabilities of @required that are missing; if none is, it
- * names other possible causes. Returns -EPERM. */
+ * the remedy. The message names the capabilities of @required that are missing; if no capability is
+ * missing, the message names other possible causes. Returns -EPERM. */
 int privilege__explain(uint32_t required, const char *what, struct err *err);
 
 /* Returns true if this process has privileges from its file (setuid, capabilities) that its user

@@ -18,7 +18,8 @@
 struct place_frame {   /* a place of the process as a frame */
 	uint32_t id;   /* 0: not assigned yet */
 	bool loop;     /* recorded as code of an interpreter loop */
-	bool counted;  /* counted as a place of compiled code, or never to be counted */
+	bool counted;  /* the count of places of compiled code includes it, or omits it because a
+			  walker finds the frames of the code */
 	bool fileless; /* counted as a place without a name in memory that no file backs */
 };
 

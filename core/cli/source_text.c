@@ -118,7 +118,7 @@ static size_t sort_requested(struct files *files)
 	return n;
 }
 
-/* Returns the whole file, if it may be shown; NULL: it may not, or is unreadable. */
+/* Returns the whole file; NULL: the file is unreadable or must not be shown. */
 static char *read_file(int root_fd, const char *path, size_t *ret_size, double *ret_changed_s)
 {
 	struct stat st = {};

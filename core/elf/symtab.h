@@ -37,8 +37,8 @@ int symtab__add(struct symtab *symtab, const struct symbol *symbol); /* copies @
 
 /* Sorts the table and drops aliases. Must be called once, after the last add and before the first
  * find. Selects from several names for one address in this order: with a size, global before weak
- * before local, fewest leading underscores, shortest, first in the alphabet. Returns 0, or as
- * above. */
+ * before local, fewest leading underscores, shortest, first in the alphabet. Returns 0, or an error
+ * as symtab__add_section(). */
 int symtab__seal(struct symtab *symtab);
 
 /* Returns the symbol that contains @vaddr, or NULL. Borrowed until symtab__done(). */

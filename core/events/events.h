@@ -27,7 +27,7 @@ struct event_list {
  * a message: an event is unknown or present already, or there are too many. */
 int event_list__parse(const char *text, struct event_list *list, struct err *err);
 
-/* Returns true if the list has an event by the clock (@timed), or one that is not. */
+/* Returns true if the list has an event whose kind's `timed` equals @timed. */
 bool event_list__has_timed(const struct event_list *list, bool timed);
 
 /* Returns true if the list has an event in files that targets map, other than those with an
@@ -61,8 +61,8 @@ struct events;
 struct events *events__new(const struct event_list *list, struct kernel_half *half,
 			   uint32_t frequency_hz, uint64_t period);
 
-/* Attaches the events that depend on mapped files (@mapped), or the others. After a failure none is
- * attached. */
+/* Attaches the events that depend on mapped files if @mapped is true, otherwise all other events.
+ * After a failure none of these events is attached. */
 int events__attach(struct events *events, bool mapped, const struct event_place *place,
 		   struct err *err);
 

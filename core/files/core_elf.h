@@ -10,8 +10,8 @@
 #include "core/base/err.h"
 
 /* The only reader of core files (ELF, ET_CORE, x86-64): the header, the segments, the notes, and
- * the mapped files in NT_FILE. The file is untrusted. A malformed note ends the notes: those before
- * it are used, and `is_damaged` is set. */
+ * the mapped files in NT_FILE. The file is untrusted. A malformed note ends the notes: earlier
+ * notes are used, and `is_damaged` is set. */
 
 struct arch; /* core/arch/arch.h */
 

@@ -85,8 +85,8 @@ static size_t read_file(const struct core *core, uint64_t address, void *to, siz
 	return 0;
 }
 
-/* Reads from one segment or one file as many of the bytes from @address as it has. Returns their
- * number; 0: no source has the first byte. */
+/* Reads the bytes from @address on that one segment or one file contains. Returns their number; 0:
+ * no segment or file contains the first byte. */
 static size_t read_part(const struct core *core, uint64_t address, void *to, size_t size)
 {
 	for (size_t i = 0; i < core->n_segments; i++) {

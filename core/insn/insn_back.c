@@ -129,7 +129,8 @@ static bool by_stack(const struct insn_back *back)
 	return back->reg == UNWIND_REG_RSP && !back->deref;
 }
 
-/* Undoes a move of the stack pointer by @bytes: a distance from it was greater by @bytes before. */
+/* Undoes a move of the stack pointer by @bytes: before the move, a distance from the stack pointer
+ * was greater by @bytes. */
 static void move(struct insn_back *back, int32_t bytes)
 {
 	if (back->reg != UNWIND_REG_RSP)

@@ -40,8 +40,8 @@ bool insn_back__same_registers(const struct insn_back *back, const struct insn_s
 bool insn_back__returns(const struct insn_back *list, const struct insn_steps *steps,
 			uint64_t function);
 
-/* Sets *@ret to the state of the function's frame that follows from @back. Returns false if none
- * does. */
+/* Sets *@ret to the state of the function's frame that follows from @back. Returns false if no
+ * state follows. */
 bool insn_back__state(const struct insn_back *back, struct insn_state *ret);
 
 /* Returns the rule of a frame; UNWIND_NONE: not proven. */

@@ -39,8 +39,8 @@ void insn_flow__done(struct insn_flow *flow); /* idempotent; leaves the steps */
 
 /* Follows all control flow from the step @at, whose state is @state. Returns true if the states of
  * the reached steps are accepted; otherwise no state has changed. @named: a function is proven to
- * start there, so that it need not return. Changes calls that are proven not to return to
- * INSN_STOP. */
+ * start at the step @at, so that the function need not return. Changes calls that are proven not to
+ * return to INSN_STOP. */
 bool insn_flow__try(struct insn_flow *flow, size_t at, const struct insn_state *state, bool named);
 
 /* Returns true if the state before the step is accepted and its rule is proven. */

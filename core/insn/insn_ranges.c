@@ -42,7 +42,7 @@
  * has 0.6 MB of code. */
 #define NAMED_BYTES_MAX (2 << 20)
 
-/* 16 bytes each. The limit of frame descriptions of a file is the same. */
+/* A range has 16 bytes. The frame descriptions of a file have the same limit. */
 #define RANGES_MAX (6U << 20)
 
 static int add(struct insn_ranges *ranges, uint64_t start, uint64_t end)
@@ -226,8 +226,8 @@ static int on_function(void *ctx, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* Adds the code of a static program that has symbols and no descriptions. Adds none below
- * GAPS_BYTES_MIN. */
+/* Adds the code of a static program that has symbols and no descriptions. Adds nothing if this code
+ * has fewer than GAPS_BYTES_MIN bytes. */
 static int find_named(const struct elf_file *file, const struct insn_ranges *code,
 		      const struct insn_ranges *covered, struct insn_ranges *ret)
 {

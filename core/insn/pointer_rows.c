@@ -159,7 +159,8 @@ static bool is_near_other(const struct scan *scan, size_t i)
 	return !scan->is_whole;
 }
 
-/* Returns the flags of the function that starts at this aligned address, or 0 if none does. */
+/* Returns the flags of the function that starts at this aligned address, or 0 if no function starts
+ * there. */
 static unsigned int start_flags(const struct scan *scan, size_t i)
 {
 	const uint8_t *code = code_at(scan, i);

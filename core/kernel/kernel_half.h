@@ -82,8 +82,8 @@ void kernel_half__set_cgroup(struct kernel_half *half, uint64_t id);
 int kernel_half__attach(struct kernel_half *half, struct err *err);
 
 /* Excludes occurrences before @time_ns (CLOCK_MONOTONIC) from sampling. Intervals that contain
- * @time_ns count from there. Without this call, sampling begins when triggers are attached, and
- * intervals that began earlier are excluded. */
+ * @time_ns count from @time_ns on. Without this call, sampling begins when triggers are attached,
+ * and intervals that began earlier are excluded. */
 void kernel_half__sample_from(struct kernel_half *half, uint64_t time_ns);
 
 /* Ends sampling at @time_ns (CLOCK_MONOTONIC), exactly and independently of user space's load. The

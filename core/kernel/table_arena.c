@@ -85,7 +85,7 @@ struct table_arena *table_arena__new(int chunks_fd, size_t max_bytes)
 	arena->max = MAX_WORDS;
 	if (max_bytes)
 		arena->max = min_of(max_bytes / sizeof(uint32_t), (size_t)MAX_WORDS);
-	grow(arena, 1); /* it waits: do that before a program starts */
+	grow(arena, 1); /* grow() waits, so the first call is made before a program starts */
 	return arena;
 }
 

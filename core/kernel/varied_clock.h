@@ -33,7 +33,7 @@ struct varied_period {
 	uint64_t period_ns; /* present period */
 	uint64_t since_ns;  /* CLOCK_MONOTONIC time of the timer's last restart */
 	uint32_t ticks;	    /* length of the hold */
-	double lost_ns;	    /* total delay of the ticks, which is still to be regained */
+	double lost_ns;	    /* total delay of the ticks that has not been regained yet */
 	double regained_ns; /* part of it that each tick of the hold regains */
 };
 

@@ -63,8 +63,8 @@ out:
 	return err;
 }
 
-/* Scratch of one ordering: first child and next sibling of each node; 0: none, as the root is
- * neither. */
+/* Scratch of one ordering: first child and next sibling of each node; 0: none, as node 0, the root,
+ * is never a child or sibling. */
 struct links {
 	uint32_t *ranks;
 	uint32_t *by_rank; /* nodes but the root, sorted by their frames' ranks */

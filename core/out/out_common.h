@@ -73,7 +73,7 @@ const char *output__colour(const struct profile *profile, uint8_t kind);
 /* Writes a number in decimal. printf() is too slow for a million of them. */
 void output__number(FILE *out, uint64_t number);
 
-/* Flushes @out. Returns 0, or the negative errno of a write that failed, now or before. */
+/* Flushes @out. Returns 0, or the negative errno of a failed write, which may precede this call. */
 int output__finish(FILE *out);
 
 #endif

@@ -200,7 +200,7 @@ static int append_waker(struct build *build, const struct recorded_stack *stack,
 	return 0;
 }
 
-/* Appends the frame of an event's occurrences without a sample. They have no stack. */
+/* Appends the frame of an event's occurrences without a sample. Such occurrences have no stack. */
 static int append_rest(struct build *build, size_t n)
 {
 	int kind = profile__label_kind(build->profile, "rest");

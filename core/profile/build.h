@@ -28,7 +28,7 @@ struct profile_filter {
 				NULL: "cpu", or the first event if there is no "cpu" */
 	const char *container;	/* id or name, or a prefix of one; NULL: all samples, also those
 				   without a container */
-	const char *cgroup;	/* path of a cgroup, which selects those below it, too; NULL: all */
+	const char *cgroup;	/* path of a cgroup; also selects the cgroups below; NULL: all */
 	const char *not_thread; /* threads to leave out: as for `thread`, or an extended regular
 				   expression that matches the whole name; NULL: none */
 	uint32_t states;	/* only samples in these states: 1 << enum thread_state; 0: all */

@@ -36,7 +36,8 @@ enum profile_frames {
 const char *frames__name(enum profile_frames frames);
 enum profile_frames frames__find(const char *name); /* FRAMES_N: no view has that name */
 
-/* Returns true if the profile has a frame of a runtime. Otherwise all views are the same. */
+/* Returns true if the profile has a frame of a runtime. Without such a frame all views are the
+ * same. */
 bool frames__differ(const struct profile *profile);
 
 /* Makes a view of @all, without histograms. The caller frees *@ret. Returns 0 or -ENOMEM. */

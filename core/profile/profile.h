@@ -289,8 +289,8 @@ int profile__add(struct profile *profile, const uint32_t *frames, size_t n, uint
 int profile__add_calls(struct profile *profile, const uint32_t *frames, size_t n,
 		       uint64_t weight_ns, uint64_t calls);
 
-/* As profile__add(), for all values of a stack. Parts are at most the weight. *@ret_node is the
- * node where the stack ends; may be NULL. */
+/* As profile__add(), for all values of a stack. The fields `waiting` and `preempted` are parts of
+ * the weight, and at most as large. *@ret_node is the node where the stack ends; may be NULL. */
 int profile__add_value(struct profile *profile, const uint32_t *frames, size_t n,
 		       const struct profile_value *value, uint32_t *ret_node);
 

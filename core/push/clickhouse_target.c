@@ -84,9 +84,9 @@ static enum sent begin(struct push_target *base, struct push_recording *recordin
 	return SENT_OK;
 }
 
-/* Returns SENT_OK if the batch was committed before, or SENT_AGAIN if no part of it was. Returns
- * SENT_TOO_LARGE if a part was, so that the caller divides the batch. Two ranges are nested or
- * disjoint (push.c). */
+/* Returns SENT_OK if the batch was committed before, or SENT_AGAIN if no part of the batch was
+ * committed. Returns SENT_TOO_LARGE if a part was committed, so that the caller divides the batch.
+ * Two ranges are nested or disjoint (push.c). */
 static enum sent find_committed(const struct clickhouse_target *target,
 				const struct push_batch *batch)
 {

@@ -13,8 +13,9 @@
 
 #define UNKNOWN_SERVICE "unknown_service" /* OpenTelemetry's name */
 
-/* Computes the difference of the two clocks. Older recordings only have their start, to the second:
- * the time of the first sample, or slightly before. */
+/* Computes the difference between the wall clock and the clock of the samples. Older recordings
+ * lack this difference, and have only their start in whole seconds. The first sample is assumed to
+ * be taken at the start, although it may be slightly later. */
 static int find_clock(struct push_recording *recording, struct err *err)
 {
 	struct recorded *recorded = recording->recorded;

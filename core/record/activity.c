@@ -57,7 +57,8 @@ static double cpu_s(const struct tracker *tracker, uint64_t start_ns, uint64_t e
 	return now_ns() - end_ns > (end_ns - start_ns) / LATE_DIVISOR ? -1 : sum_s;
 }
 
-/* /proc/PID/task/TID/syscall: its number, "running", or -1 where a thread waits elsewhere. */
+/* Reads /proc/PID/task/TID/syscall: the number of the system call, "running", or -1 if the thread
+ * waits outside of system calls. */
 static int call_of(uint32_t pid, uint32_t tid)
 {
 	char path[PROCFS_PATH_BYTES];

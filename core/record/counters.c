@@ -223,7 +223,7 @@ void session__add_finished(const struct session *session, struct capture_stats *
 	add_counters(counters, session->publishing.finished_counters);
 }
 
-/* When the recording began, by two clocks, and how long it is. */
+/* Writes the start of the recording, by two clocks, and its length. */
 static int write_times(struct session *session, struct err *err)
 {
 	uint64_t now = session__now_ns(session), start_ns = session->output.start_ns;

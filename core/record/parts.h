@@ -296,7 +296,7 @@ void session__on_source(void *ctx, struct process *process, const struct runtime
 void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N]);
 
 /* Ends the recording's figures with the counters that were last written, and adds them to the sums
- * of finished recordings. The next recording counts from there. */
+ * of finished recordings. The next recording counts from these counters on. */
 void session__end_file(struct session *session);
 
 /* Writes the kinds of frames, and the facts that exist at a recording's start. */

@@ -11,7 +11,7 @@ static int leave(const struct routing *routing, struct process *process, struct 
 
 static int on_fork(const struct routing *routing, const struct rec_task *rec, struct err *err)
 {
-	/* The process that had the PID before. */
+	/* An earlier process that had the PID is ended first. */
 	int ret = leave(routing, tracker__find(routing->tracker, rec->tgid), err);
 
 	return ret ? ret : tracker__on_fork(routing->tracker, rec);
@@ -19,7 +19,7 @@ static int on_fork(const struct routing *routing, const struct rec_task *rec, st
 
 static int on_found(const struct routing *routing, const struct rec_program *rec, struct err *err)
 {
-	/* The process that had the PID before. */
+	/* An earlier process that had the PID is ended first. */
 	int ret = leave(routing, tracker__find(routing->tracker, rec->tgid), err);
 
 	return ret ? ret : tracker__on_found(routing->tracker, rec);

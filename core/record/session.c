@@ -324,7 +324,7 @@ static const struct stage stages[] = {
  */
 #define NAMES_NS (10 * NSEC_PER_SEC)
 
-/* CPU time after the end to finish work that began before. */
+/* CPU time that work in progress at the end of a recording may still use. */
 #define GRACE_NS (NSEC_PER_SEC / 4)
 
 /* Sampling ends when it should, whether or not anything else gets to its end in time. */

@@ -37,8 +37,8 @@ struct cgroup_place {
 	uint64_t id;
 };
 
-/* Assigns the cgroup at @place and those below it to the container @name, unless their own names
- * belong to another container. Must be called before the first cgroups__take(). */
+/* Assigns the cgroup at @place and all cgroups below @place to the container @name, unless their
+ * own names belong to another container. Must be called before the first cgroups__take(). */
 void cgroups__name_container(struct cgroups *cgroups, const struct cgroup_place *place,
 			     const char *name);
 

@@ -171,7 +171,8 @@ static int on_record(struct jitdump *dump, struct buffer *buffer, uint64_t offse
 	return 0;
 }
 
-/* Returns the bytes of the record, 0 if it is incomplete, -EBADMSG, or as jit_index__add(). */
+/* Returns the bytes of the record, 0 if the record is incomplete, -EBADMSG, or an error of
+ * jit_index__add(). */
 static int64_t read_record(struct jitdump *dump, struct buffer *buffer, uint64_t offset,
 			   uint64_t since_ns, uint64_t now_ns, struct jit_index *index)
 {

@@ -26,7 +26,8 @@ struct jitdump {
 
 /* Reads the complete records that were added since the last call, up to @max bytes. Code with an
  * unknown or a future time counts from @since_ns on. Returns the number of bytes read, which is
- * lower if @file->refused is set; -ENOSPC: the file is too large; or as jit_index__add(). */
+ * lower if @file->refused is set; -ENOSPC: the file is too large; or an error of jit_index__add().
+ */
 int64_t jitdump__read(struct jitdump *dump, struct jit_file *file, uint64_t max, uint64_t since_ns,
 		      uint64_t now_ns, struct jit_index *index);
 

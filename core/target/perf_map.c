@@ -67,7 +67,7 @@ bool perf_map__parse_line(const char *line, size_t len, struct perf_map_line *re
 	       !((ret->start + ret->size - 1) >> 63);
 }
 
-/* Returns the bytes of complete lines in the block, or as jit_index__add(). */
+/* Returns the bytes of complete lines in the block, or an error of jit_index__add(). */
 static int64_t read_block(const char *block, size_t n, uint64_t offset, uint64_t since_ns,
 			  struct jit_index *index, struct perf_map_counts *counts)
 {

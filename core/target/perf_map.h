@@ -30,7 +30,7 @@ struct perf_map_counts {
 
 /* Reads the complete lines that were added since the last call, at most @max bytes. Names stay in
  * the file. Adds to @counts. Returns the number of bytes read, which is lower if @file->refused is
- * set; -ENOSPC: the file is too large; or as jit_index__add(). */
+ * set; -ENOSPC: the file is too large; or an error of jit_index__add(). */
 int64_t perf_map__read(struct jit_file *file, uint64_t max, uint64_t since_ns,
 		       struct jit_index *index, struct perf_map_counts *counts);
 

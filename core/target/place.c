@@ -30,7 +30,7 @@
  * never names two pieces of code.
  *
  * Invariants: a number in by_address is the newest place of its address. Generations of one address
- * grow with time. A place with an image has no life, and a place without one has. */
+ * grow with time. A place has either an image or a life. */
 #include "core/target/place.h"
 
 #include <assert.h>

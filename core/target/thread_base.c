@@ -212,7 +212,8 @@ static void follow_list(struct thread_bases *bases, uint64_t base, bool of_musl)
 	}
 }
 
-/* Searches a range for all structs; with @tid, stops at the one of that thread. */
+/* Searches a range for the structs of all threads; with @tid, stops at the struct of that thread.
+ */
 static void search(struct thread_bases *bases, uint64_t start, uint64_t end, uint32_t tid)
 {
 	static uint64_t words[CHUNK_BYTES / 8];

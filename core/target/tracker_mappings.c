@@ -718,8 +718,9 @@ int tracker__on_later(struct tracker *tracker, struct process *process, const st
 }
 
 /* Records the mapping of a file before further samples are processed, as the process may be gone
- * when its mappings are read. @covers: it covers a recorded mapping. *@ret_urgent: it does, and the
- * file is not a program; only the list of mappings shows whether it has code of one. */
+ * when its mappings are read. @covers: the mapping covers a recorded mapping. *@ret_urgent: @covers
+ * is true and the file is not a program; only the list of mappings shows whether it has code of
+ * one. */
 static int add_mapped(struct tracker *tracker, struct process *process,
 		      const struct procfs_mapping *mapping, const struct mapping_event *event,
 		      bool covers, bool *ret_urgent)

@@ -179,8 +179,8 @@ static int read_ranges(int fd, const struct header *h, struct insn_ranges *ret)
 	return ret->list ? file__read(fd, ret->list, ret->n * sizeof(*ret->list)) : -ENOMEM;
 }
 
-/* Checks that the cache file ends with the source of the table of @file. Returns 0, -EBADMSG if it
- * does not, or another negative errno. */
+/* Checks that the cache file ends with the source of the table of @file. Returns 0, -EBADMSG if the
+ * cache file does not end so, or another negative errno. */
 static int check_source(int fd, uint64_t bytes, const struct header *h, const struct elf_file *file)
 {
 	struct insn_ranges ranges;
