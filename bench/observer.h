@@ -11,7 +11,8 @@
 
 /* One recording or counting of a process or of a command, in a separate child process, so that
  * memory and CPU time are measured separately. The child leads a process group that contains the
- * command: Ctrl-C reaches neither. Both end with this process, however it ends. */
+ * command: Ctrl-C reaches neither the child nor the command. Both end with this process, however it
+ * ends. */
 struct observer;
 
 #define OBSERVED_SOURCES_MAX  8

@@ -114,7 +114,8 @@ struct runtime_native {	   /* a native frame */
 struct runtime_natives {
 	const struct runtime_native *list;
 	size_t n;
-	/* The innermost file of this runtime that has a frame in the stack; NULL: none has. */
+	/* The innermost file of this runtime that has a frame in the stack; NULL: no file of the
+	 * runtime has a frame. */
 	const struct runtime_image *image;
 	uint64_t bias; /* that file's: address in the process = link-time address + bias */
 };
@@ -336,8 +337,8 @@ struct runtime_names {
 			 struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
 
 	/* Returns true if `symbolize` names functions as inlined at this place because they are
-	 * inlined at another place nearby. Such functions are inferred, except the last one, whose
-	 * machine code it is. NULL: never. */
+	 * inlined at another place nearby. Such functions are inferred, except the last one, to
+	 * which the machine code belongs. NULL: never. */
 	bool (*infers_inlined)(struct runtime_session *session, uint64_t key);
 
 	/* Returns how many of the symbols of `symbolize` have no name, as the function was replaced
@@ -376,7 +377,8 @@ struct runtime_jit {
 	/* Start of the path of the mappings that hold the code; NULL: anonymous memory. */
 	const char *memory;
 
-	/* Returns true if this build includes its compiler. NULL: each has, or it is unknown. */
+	/* Returns true if this build includes its compiler. NULL: all builds include a compiler, or
+	 * this is unknown. */
 	bool (*compiles)(const struct runtime_image *image);
 
 	/* Parses the name that a perf map or a jitdump file gives to a piece of code, and adds the
@@ -431,8 +433,8 @@ struct runtime_probes {
 /* Facts about a stopped process, for `braid dump`. At least one hook. */
 struct runtime_inspect {
 	/* Finds the locks for which these threads wait, and their holders, where the walker has not
-	 * reported them. Fills in each waiter's description and holder, which are 0 before. NULL:
-	 * never. */
+	 * reported them. Fills in each waiter's description and holder, which are 0 when the hook
+	 * is called. NULL: never. */
 	void (*lock_holders)(struct runtime_session *session, uint32_t pid,
 			     struct runtime_waiter *waiters, size_t n);
 

@@ -31,7 +31,8 @@ static size_t mark_length(const char *text)
 	return text[replaces] && strchr("~^+*", text[replaces]) ? replaces + 1 : 0;
 }
 
-/* `text` without the kind that it begins with; NULL: it is no function. */
+/* Returns @text without the kind of function with which the text begins; NULL: the text does not
+ * name a function. */
 static char *skip_kind(char *text)
 {
 	size_t i, len;

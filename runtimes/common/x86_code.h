@@ -24,7 +24,7 @@ struct x86_stub {
 /* By the function's symbol. 0, or -ENOENT: none, without size, or too small to hold anything. */
 int x86_stub__read(const struct elf_file *file, const char *name, struct x86_stub *ret);
 
-/* Are the `n` bytes there at byte `i`? */
+/* Returns true if the stub has the @n bytes at byte @i. */
 bool x86_stub__has(const struct x86_stub *stub, size_t i, const char *bytes, size_t n);
 
 /* x86_stub__value() returns the 32 bits at byte `i`, which must be in the stub. __relative()
@@ -32,7 +32,8 @@ bool x86_stub__has(const struct x86_stub *stub, size_t i, const char *bytes, siz
 uint32_t x86_stub__value(const struct x86_stub *stub, size_t i);
 uint64_t x86_stub__relative(const struct x86_stub *stub, size_t i);
 
-/* The address that an instruction at byte `i` loads %edi from, a constant one; 0: it does not. */
+/* Returns the constant address from which an instruction at byte @i loads %edi; 0: there is no such
+ * instruction. */
 uint64_t x86_stub__loads_edi(const struct x86_stub *stub, size_t i);
 
 enum x86_tls_kind {
@@ -73,12 +74,12 @@ struct x86_functions {
 int x86_functions__read(const struct elf_file *file, struct x86_functions *ret);
 void x86_functions__done(struct x86_functions *functions); /* idempotent */
 
-/* The one that starts there, or NULL. */
+/* Returns the function that starts at @vaddr, or NULL. */
 const struct runtime_range *x86_functions__at(const struct x86_functions *functions,
 					      uint64_t vaddr);
 
-/* The cold part that the compiler put elsewhere, of the function with this `hot` part. False:
- * none. */
+/* Sets *@ret to the cold part of the function whose hot part is @hot, if the compiler placed a part
+ * elsewhere. Returns false if there is no cold part. */
 bool x86_functions__cold(const struct x86_functions *functions, const struct elf_file *file,
 			 const struct runtime_range *hot, struct runtime_range *ret);
 

@@ -178,7 +178,8 @@ static size_t of_systemstack(const struct code *code, const struct go_table *tab
 		   ret);
 }
 
-/* These never return: the goroutine goes on, where its sched says, or none does. */
+/* These functions never return: the goroutine continues at the place in its sched, or no goroutine
+ * continues. */
 static size_t of_leaving(const struct code *code, const struct go_table *table,
 			 const struct go_places *places, const struct go_function *function,
 			 struct go_switch *ret)

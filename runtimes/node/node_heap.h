@@ -20,7 +20,7 @@ struct node_heap {
 /* Reads the word at the offset. Returns 0, or -EFAULT, also if @object is no object. */
 int node_heap__word(const struct node_heap *heap, uint64_t object, uint32_t offset, uint64_t *ret);
 
-/* Bytes of it. 0 or -EFAULT. */
+/* Reads @size bytes at the offset. Returns 0 or -EFAULT. */
 int node_heap__bytes(const struct node_heap *heap, uint64_t object, uint32_t offset, void *to,
 		     size_t size);
 

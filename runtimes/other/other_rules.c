@@ -59,8 +59,10 @@ static const struct section_rule {
 #define ELECTRON_TEXT "ELECTRON_RUN_AS_NODE"
 #define DENO_TEXT     "DENO_DIR"
 
-/* A function that GHC's runtime calls and few others do, and its message for crashes in two parts,
- * which follow each other there: a program with these rules has both, and is not GHC's. */
+/* GHC_IMPORT is a function that GHC's runtime and few other programs call. GHC_TEXT and
+ * GHC_TEXT_REST are two parts of the runtime's message for crashes, which are adjacent in programs
+ * of GHC. A program that contains these rules has both texts, but GHC did not compile the program.
+ */
 #define GHC_IMPORT    "clock_getcpuclockid"
 #define GHC_TEXT      "(GHC version "
 #define GHC_TEXT_REST "%s for %s)"

@@ -81,7 +81,8 @@ static int evaluate(const struct perl_version *version, const struct runtime_ima
 	return 0;
 }
 
-/* Why a build whose version has no row does not have the layout of @version; NULL: it has. */
+/* Returns the reason why a build whose version has no row differs from the layout of @version;
+ * NULL: the build has this layout. */
 static const char *differs(const struct elf_file *file, const struct perl_version *version,
 			   const struct perl_place *place, char *buf, size_t size)
 {

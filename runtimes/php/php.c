@@ -73,7 +73,8 @@ static int degrade(struct runtime_verdict *verdict, const char *why)
 	return 0;
 }
 
-/* Why the build cannot be walked, NULL: it can. @buf holds the text. */
+/* Returns the reason why the build cannot be walked; NULL: the build can be walked. @buf holds the
+ * text. */
 static const char *read_build(const struct elf_file *file, struct runtime_image *image, char *buf,
 			      size_t size)
 {

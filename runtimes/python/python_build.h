@@ -37,12 +37,13 @@ int python_build__key(const struct elf_file *file, uint64_t runtime, uint64_t si
  */
 int python_build__tls(const struct elf_file *file, struct x86_tls *ret);
 
-/* The ranges of the interpreter loop, _PyEval_EvalFrameDefault: its symbol's, and the cold part
- * that the compiler may have put elsewhere. Returns their number, at most 2; 0: none. */
+/* The ranges of the interpreter loop, _PyEval_EvalFrameDefault: the range of its symbol, and the
+ * cold part that the compiler may have put elsewhere. Returns their number, at most 2; 0: none. */
 size_t python_build__loops(const struct elf_file *file, struct runtime_range ret[PYTHON_LOOPS_MAX]);
 
-/* Does the loop only call the functions of the instructions, each of which jumps to the next one's
- * (--with-tail-call-interp)? By the file's own symbols: false without them. */
+/* Returns true if the loop only calls the functions of the instructions, each of which jumps to the
+ * function of the next instruction (--with-tail-call-interp). Uses the file's own symbols; false
+ * without symbols. */
 bool python_build__tail_calls(const struct elf_file *file);
 
 /* Has it a compiler (--enable-experimental-jit)? */

@@ -4,9 +4,9 @@
 #define RANGE_BYTES 2 /* an entry of the formats before 3.11 */
 #define RANGE_NONE  (-128)
 
-/* PYTHON_LINES_LOCATIONS: one entry per range of code units. Only its first byte has
- * ENTRY_START set. That byte has the kind in bits 3-6, and the range's length in units, less one,
- * in bits 0-2. The line is a difference to that of the entry before. The rest (columns, end line)
+/* PYTHON_LINES_LOCATIONS: one entry per range of code units. Only its first byte has ENTRY_START
+ * set. That byte has the kind in bits 3-6, and the range's length in units, less one, in bits 0-2.
+ * The line is stored as the difference from the previous entry's line. The rest (columns, end line)
  * is skipped. */
 #define ENTRY_START 0x80
 #define UNIT_BYTES  2

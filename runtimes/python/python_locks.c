@@ -219,7 +219,7 @@ struct wait {
 	struct python_frame frame; /* the function that waits */
 };
 
-/* A lock that is this object, or whose method it is. */
+/* Returns the lock that is @value, or the lock whose method is @value. */
 static uint64_t lock_in(struct search *search, uint64_t value)
 {
 	struct python_reader *reader = &search->reader;

@@ -224,7 +224,8 @@ static bool open_keys(struct python_reader *reader, uint64_t at, struct keys *re
 	return ret->n <= ENTRIES_MAX;
 }
 
-/* Index of the entry with this key, and the value that it has there; -1: there is none. */
+/* Returns the index of the entry with the key @want, and sets *@ret_value to the entry's value; -1:
+ * there is no such entry. */
 static int64_t find_key(struct python_reader *reader, const struct keys *keys, const char *want,
 			uint64_t *ret_value)
 {
@@ -242,7 +243,8 @@ static int64_t find_key(struct python_reader *reader, const struct keys *keys, c
 	return -1;
 }
 
-/* Value number `i` of a table of its own: up to 3.12 that is all it has, then a head of 8 bytes. */
+/* Returns value number @i of a separate table of values. Up to 3.12 the table has only values; from
+ * 3.13 on it begins with a head of 8 bytes. */
 static uint64_t value_of(struct python_reader *reader, uint64_t values, uint64_t i)
 {
 	uint64_t value = 0;

@@ -127,8 +127,8 @@ static int find_usdt(struct python_probing *probing, const struct elf_file *file
 static void add_return(const struct python_probing *probing, const struct elf_file *file,
 		       uint64_t vaddr, bool replaces, struct probing_sites *sites)
 {
-	/* The anchor is where the return address lies: at an entry and at a `ret` the stack pointer
-	 * is there, behind the `ret` one word above. */
+	/* The anchor is the place of the return address on the stack. At an entry and at a `ret`
+	 * the stack pointer points to this place, and after the `ret` one word above. */
 	sites->list[sites->n++] = (struct probing_site) {
 		.rec = { .role = PROBE_RETURN,
 			 .runtime = WALKER_PYTHON,
@@ -245,7 +245,7 @@ static int attach_usdt(struct python_probing *probing, const struct runtime_targ
 /* Returns true if the process has code that switches stacks, or copies pieces of stacks. Addresses
  * do not distinguish frames of such threads. With return probes such a process crashes (seen with
  * ucontext): the kernel stores replaced return addresses in the order of stack addresses, and drops
- * those below a return's. */
+ * the addresses that are stored below the one of a return. */
 static bool switches_stacks(uint32_t pid)
 {
 	static const char *const names[] = { "greenlet", "gevent", "_continuation", "uwsgi" };
