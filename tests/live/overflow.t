@@ -12,7 +12,7 @@ import gate
 
 RING_BYTES = 4096
 HITS = 200
-# Of a record in the ring: its own head, and struct rec_repeat.
+# A record in the ring has a head of 8 bytes and a struct rec_repeat.
 SHARED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bpf/shared.h")
 with open(SHARED, encoding="utf-8") as header:
     KNOWN_BYTES = 8 + int(re.search(r"sizeof\(struct rec_repeat\) == (\d+)", header.read()).group(1))
