@@ -255,8 +255,8 @@ static int print_table(const struct ps_opts *opts, const struct table *table)
 			native);
 	if (table->unreadable)
 		fprintf(stderr,
-			"%zu processes are marked '?': their mappings or files are unreadable. Run "
-			"as root, or with CAP_SYS_PTRACE\n",
+			"Processes marked '?' (%zu) have mappings or files that are unreadable. "
+			"Run as root, or with CAP_SYS_PTRACE\n",
 			table->unreadable);
 	if (n)
 		return EXIT_OK;

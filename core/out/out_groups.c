@@ -14,6 +14,9 @@ static int cut_group(const struct profile *profile, uint32_t group, struct profi
 	struct profile *cut = profile__like(profile);
 	int code = copies && cut ? 0 : -ENOMEM;
 
+	/* Both profiles have the same frames, so that both show the same ends of paths. */
+	if (!code && profile->short_files)
+		code = profile__shorten_files(cut);
 	for (uint32_t i = group; !code && i < profile->n_nodes; i++) {
 		const struct profile_node *node = &profile->nodes[i];
 		const struct profile_value value = { node->self,    node->calls,

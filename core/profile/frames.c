@@ -47,6 +47,9 @@ struct view {
 	enum profile_frames frames;
 	struct place *places;
 	bool *shown; /* by frame: true for a function that the view shows */
+	/* View "app": the frame that stands for all of a stack that has functions of runtimes, but
+	 * none of them is own code. 0: such stacks are shown whole. */
+	uint32_t foreign;
 };
 
 static bool is_label(const struct profile *profile, const struct profile_frame *frame)
@@ -125,6 +128,20 @@ static int add_to_run(struct view *view, uint32_t node)
 	return ret;
 }
 
+/* Places a node that has no shown function, neither itself nor rootwards. */
+static int place_whole(struct view *view, uint32_t node, uint32_t shown)
+{
+	uint32_t outer = view->places[view->all->nodes[node].parent].whole;
+	uint32_t *ret_whole = &view->places[node].whole;
+
+	if (!view->foreign || !profile__is_runtime(view->all, frame_of(view, node)))
+		return profile__child(view->to, outer, shown, ret_whole);
+	*ret_whole = outer;
+	return outer && view->to->nodes[outer].frame == view->foreign
+		       ? 0
+		       : profile__child(view->to, outer, view->foreign, ret_whole);
+}
+
 static int place_node(struct view *view, uint32_t node)
 {
 	uint32_t parent = view->all->nodes[node].parent, shown = view->all->nodes[node].frame;
@@ -146,7 +163,7 @@ static int place_node(struct view *view, uint32_t node)
 	}
 	place->has = runtime || outer->has;
 	if (!place->has)
-		ret = profile__child(view->to, outer->whole, shown, &place->whole);
+		ret = place_whole(view, node, shown);
 	if (ret || (!place->has && !place->will))
 		return ret;
 	if (runtime)
@@ -214,6 +231,22 @@ static int view_all(struct view *view)
 	return ret ? ret : copy_threads(view);
 }
 
+/* Sets the frame for stacks without own code, if some other stack has own code. Returns 0 or
+ * -ENOMEM. */
+static int add_foreign(struct view *view)
+{
+	int kind;
+
+	for (size_t i = 1; i < view->all->n_nodes; i++) {
+		if (!view->shown[view->all->nodes[i].frame])
+			continue;
+		kind = profile__label_kind(view->to, "rest");
+		return profile__frame(view->to, kind > 0 ? kind : KIND_NATIVE, "[without own code]",
+				      NULL, 0, &view->foreign);
+	}
+	return 0;
+}
+
 static int make_view(const struct profile *all, enum profile_frames frames, struct profile **ret)
 {
 	struct view view = { .all = all, .frames = frames, .to = profile__like(all) };
@@ -227,7 +260,8 @@ static int make_view(const struct profile *all, enum profile_frames frames, stru
 		view.shown[i] = frames == FRAMES_APP
 					? function_rules__is_own(all, &all->frames[i])
 					: function_rules__is_function(all, &all->frames[i]);
-	code = view_all(&view);
+	code = frames == FRAMES_APP ? add_foreign(&view) : 0;
+	code = code ? code : view_all(&view);
 	if (code)
 		goto out;
 	*ret = view.to;

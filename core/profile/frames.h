@@ -22,8 +22,9 @@
  *   interpreter's function calls for a script (ROLE_CALLER). A run of an interpreter's library
  *   without such a frame is shown as a frame with the library's name. Other runs are shown as
  *   their first, outermost, frame;
- * - app: only functions that the user has written (core/profile/function_rules.h). A stack without
- * such a function is shown as in the script view. */
+ * - app: only functions that the user has written (core/profile/function_rules.h). A stack whose
+ *   functions are all of packages is shown as one frame, "[without own code]". If no stack has own
+ *   code, this view is the script view. */
 enum profile_frames {
 	FRAMES_ALL,
 	FRAMES_COLLAPSED,

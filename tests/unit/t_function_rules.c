@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/out/out_groups.h"
 #include "core/out/out_rows.h"
 #include "core/profile/frames.h"
 #include "core/profile/function_rules.h"
@@ -28,7 +29,7 @@ static struct profile *new_profile(void)
 static uint32_t frame(struct profile *profile, const char *kind, const char *name, const char *file,
 		      uint32_t line)
 {
-	int number = profile__kind(profile, kind, "_[x]");
+	int number = kind ? profile__kind(profile, kind, "_[x]") : KIND_NATIVE;
 	uint32_t ret;
 
 	if (number < 0 || profile__frame(profile, number, name, file, line, &ret))
@@ -116,6 +117,33 @@ static void check_lines(void)
 	profile__free(profile);
 }
 
+/* The functions of a group show the same ends of paths as those of the whole profile. */
+static void check_group(void)
+{
+	struct profile *profile = new_profile();
+	const struct output_opts opts = { .lines = true };
+	struct out_group group = {};
+	struct out_list list = {};
+	int kind = profile__label_kind(profile, "process");
+	uint32_t process, one = frame(profile, "node", "items", "/srv/a/app.js", 27);
+	uint32_t other = frame(profile, "node", "items", "/srv/b/app.js", 8);
+
+	ok(!profile__frame(profile, kind, "worker", NULL, 0, &process) &&
+		   !profile__add(profile, (uint32_t[]) { process, one }, 2, 7) &&
+		   !profile__add(profile, (uint32_t[]) { process, other }, 2, 3) &&
+		   !profile__shorten_files(profile),
+	   "a profile by process");
+	profile->group_kind = kind;
+	ok(!out_list__init(&list, profile, &opts) && out_groups__count(&list) == 1 &&
+		   !out_group__init(&group, &list, &list.rows[0], &opts, 0),
+	   "its group");
+	ok(group.list.n == 2 && find(&group.list, "items (a/app.js:27)"),
+	   "two files of the same name");
+	out_group__done(&group);
+	out_list__done(&list);
+	profile__free(profile);
+}
+
 /* Returns the child of @parent for the function @name; 0: no such child. */
 static uint32_t node_of(const struct profile *profile, uint32_t parent, const char *name)
 {
@@ -141,20 +169,39 @@ static void check_app(void)
 	uint32_t serve =
 		frame(profile, "python", "serve", "/usr/lib/python3/dist-packages/g.py", 1);
 	uint32_t order = frame(profile, "python", "order", "/srv/app.py", 2);
+	uint32_t copy = frame(profile, NULL, "strlen", NULL, 0);
 	uint32_t dumps =
 		frame(profile, "python", "dumps", "/usr/lib/python3.11/json/__init__.py", 3);
 
 	ok(!profile__add(profile, (uint32_t[]) { serve, order, dumps }, 3, 10) &&
 		   !profile__add(profile, (uint32_t[]) { serve, dumps }, 2, 4) &&
-		   !frames__view(profile, FRAMES_APP, &app),
+		   !profile__add(profile, &copy, 1, 3) && !frames__view(profile, FRAMES_APP, &app),
 	   "a view of own code");
 	if (!app)
 		return;
-	ok(app->total == 14, "it loses no weight");
+	ok(app->total == 17, "it loses no weight");
 	ok(weight_at(app, 0, "order") == 10,
 	   "own code is alone in its stack, with the weight of what it calls");
-	ok(weight_at(app, node_of(app, 0, "serve"), "dumps") == 4,
-	   "a stack without own code keeps its frames");
+	ok(weight_at(app, 0, "[without own code]") == 4, "a stack without own code is one frame");
+	ok(weight_at(app, 0, "strlen") == 3, "a stack without a runtime keeps its frames");
+	profile__free(app);
+	profile__free(profile);
+}
+
+static void check_no_app(void)
+{
+	struct profile *profile = new_profile(), *app = NULL;
+	uint32_t serve =
+		frame(profile, "python", "serve", "/usr/lib/python3/dist-packages/g.py", 1);
+	uint32_t dumps =
+		frame(profile, "python", "dumps", "/usr/lib/python3.11/json/__init__.py", 3);
+
+	ok(!profile__add(profile, (uint32_t[]) { serve, dumps }, 2, 4) &&
+		   !frames__view(profile, FRAMES_APP, &app),
+	   "a view of own code, where no function is own code");
+	if (!app)
+		return;
+	ok(weight_at(app, node_of(app, 0, "serve"), "dumps") == 4, "it shows all functions");
 	profile__free(app);
 	profile__free(profile);
 }
@@ -163,6 +210,8 @@ int main(void)
 {
 	check_rules();
 	check_lines();
+	check_group();
 	check_app();
+	check_no_app();
 	return tap__done();
 }
