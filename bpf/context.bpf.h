@@ -28,13 +28,13 @@ static __always_inline __u64 context__address(const struct scratch *scratch)
 {
 	__u32 space = scratch->proc.space;
 	const struct context_rec *rec = bpf_map_lookup_elem(&contexts, &space);
-	__u64 address;
+	__u64 thread = arch__thread_pointer(bpf_get_current_task_btf()), address;
 
-	if (!rec || read_tls(&rec->libc, arch__thread_pointer(bpf_get_current_task_btf()),
-			     rec->module, rec->at, &address)) {
-		/* A thread that exits has no memory any longer. */
-		count(task__mm(bpf_get_current_task_btf()) ? COUNT_CONTEXT_READ
-							   : COUNT_CONTEXT_NONE);
+	if (!rec || read_tls(&rec->libc, thread, rec->module, rec->at, &address)) {
+		/* A program that starts has no thread-local variables yet, and a thread that exits
+		 * has no memory any longer. */
+		count(thread && task__mm(bpf_get_current_task_btf()) ? COUNT_CONTEXT_READ
+								     : COUNT_CONTEXT_NONE);
 		return 0;
 	}
 	if (!address)

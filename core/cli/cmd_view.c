@@ -40,8 +40,8 @@ struct report_opts {
 	bool summary;
 };
 
-#define ROWS_DEFAULT 30
-
+#define ROWS_DEFAULT	 30
+#define SPANS_DEFAULT	 10
 #define HISTOGRAM_STACKS 10 /* default number of stacks */
 
 enum {
@@ -58,6 +58,7 @@ enum {
 	OPT_NO_SOURCE,
 	OPT_FAIL_IF,
 	OPT_SUMMARY,
+	OPT_SPANS,
 };
 
 static const struct argp_option report_options[] = {
@@ -97,6 +98,11 @@ static const struct argp_option report_options[] = {
 	  "Exit with 1 if the condition holds: self(FUNCTION) > 5%, total(FUNCTION) > 20%, or with "
 	  "--diff change(FUNCTION) > 2%, in percentage points and beyond chance. FUNCTION may have "
 	  "*, ? and [...]. May be given several times; shows all frames unless --frames is given",
+	  0 },
+	{ "spans", OPT_SPANS, NULL, 0,
+	  "Print the requests with most time (default 10): what each of them spent its time on, "
+	  "and "
+	  "in which function; with --by label:KEY, trace or service the same of these groups",
 	  0 },
 	{ "lock-order", OPT_LOCK_ORDER, NULL, 0,
 	  "Print potential deadlocks: mutexes that threads lock in different orders, "
@@ -192,9 +198,9 @@ static void check_conditions(struct argp_state *state, const struct report_opts 
 			cli__misused(state, "--fail-if change(...) compares two recordings: add "
 					    "--diff OLD");
 	if (opts->n_conditions && opts->write)
-		cli__misused(
-			state,
-			"--fail-if cannot be used with --histogram, --disassemble or --lock-order");
+		cli__misused(state,
+			     "--fail-if cannot be used with --histogram, --disassemble, --spans or "
+			     "--lock-order");
 }
 
 static bool is_markdown(const struct report_opts *opts)
@@ -202,10 +208,26 @@ static bool is_markdown(const struct report_opts *opts)
 	return opts->format && opts->format->write == output__markdown;
 }
 
+static void finish_spans(struct argp_state *state, struct report_opts *opts)
+{
+	enum profile_by *by = &opts->view.filter.by;
+
+	if (!*by)
+		*by = PROFILE_BY_REQUEST;
+	if (!group__needs_contexts(*by) && *by != PROFILE_BY_SERVICE)
+		cli__misused(state,
+			     "--spans can be used with --by request, span, trace, "
+			     "label:KEY or service, not with --by %s",
+			     group__name(*by));
+	if (!opts->rows_given)
+		opts->output.rows = SPANS_DEFAULT;
+}
+
 /* Rejects options that do not apply to the output, and sets defaults. */
 static void finish_report(struct argp_state *state, struct report_opts *opts)
 {
 	const char *own = opts->write == output__lock_order ? "lock-order"
+			  : opts->write == output__spans    ? "spans"
 			  : opts->write == output__code	    ? "disassemble"
 							    : "histogram";
 	bool table, tree, rows;
@@ -233,6 +255,8 @@ static void finish_report(struct argp_state *state, struct report_opts *opts)
 			     opts->function ? "instructions" : "occurrences");
 	if (!opts->rows_given && (table || tree || is_markdown(opts)))
 		opts->output.rows = ROWS_DEFAULT;
+	if (opts->write == output__spans)
+		finish_spans(state, opts);
 	if (!opts->rows_given && opts->view.filter.histogram_stacks)
 		opts->output.rows = HISTOGRAM_STACKS;
 	if (opts->frames < 0 && opts->n_conditions)
@@ -292,6 +316,10 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_SUMMARY:
 		opts->summary = true;
+		break;
+	case OPT_SPANS:
+		opts->view.filter.split_states = opts->view.filter.lines = true;
+		opts->write = output__spans;
 		break;
 	case OPT_LOCK_ORDER:
 		opts->view.filter.event = "lock-order";
@@ -419,6 +447,7 @@ static bool is_for_people(const struct report_opts *opts)
 
 	return !opts->view.output &&
 	       (opts->write == output__histogram || opts->write == output__code ||
+		opts->write == output__spans ||
 		(format && (format->write == output__table || format->write == output__tree)));
 }
 

@@ -119,6 +119,10 @@ uint32_t output__find_code(const struct output_code *codes, size_t n, const stru
  * all samples. Then follow those of groups, the greatest sum first, at most opts->rows of them. */
 int output__histogram(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
+/* Writes the requests with most time, and the causes of their time. @profile is grouped by
+ * PROFILE_BY_REQUEST, another part of contexts, or the service, and inside by state. */
+int output__spans(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
 /* Writes potential deadlocks in a profile of the event lock-order by thread, at most opts->rows. */
 int output__lock_order(const struct profile *profile, const struct output_opts *opts, FILE *out);
 

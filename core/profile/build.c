@@ -39,7 +39,7 @@ struct build {
 	uint32_t *stack; /* profile frames, root first */
 	size_t cap_stack;
 	size_t n_own; /* number of the stack's own frames, without those of its waker */
-	int waker_kind;
+	int waker_kind, state_kind;
 	bool *idle_threads;	    /* by thread: true if a part of its time was left out */
 	uint32_t *n_stacks;	    /* by thread: number of selected stacks */
 	uint32_t *threads;	    /* by thread: number in the profile + 1 */
@@ -54,6 +54,8 @@ static void map_group(struct build *build)
 
 	kind = build->filter->wakers ? profile__label_kind(build->profile, "waker") : 0;
 	build->waker_kind = kind > 0 ? kind : KIND_NATIVE;
+	kind = build->filter->split_states ? profile__label_kind(build->profile, "state") : 0;
+	build->state_kind = kind > 0 ? kind : KIND_NATIVE;
 	if (!build->filter->by)
 		return;
 	kind = profile__label_kind(build->profile, group__name(build->filter->by));
@@ -98,17 +100,28 @@ static const struct merge_frame *chain__set(struct chain *chain, const struct re
 	return &chain->frames[RECORDED_DEPTH_MAX - n];
 }
 
-/* Adds the frame of the group that the stack belongs to. */
-static int add_group(struct build *build, const struct recorded_stack *stack)
+static int add_label(struct build *build, const struct recorded_stack *stack, enum profile_by by,
+		     int kind, size_t *n)
 {
-	enum profile_by by = build->filter->by;
 	char label[GROUP_LABEL_BYTES];
 
 	group__label(build->recorded, by, stack, label, sizeof(label));
-	if (array__reserve(&build->stack, &build->cap_stack, 1, sizeof(*build->stack)))
+	if (array__reserve(&build->stack, &build->cap_stack, *n + 1, sizeof(*build->stack)))
 		return -ENOMEM;
-	return profile__frame(build->profile, build->profile->group_kind, label, NULL, 0,
-			      &build->stack[0]);
+	return profile__frame(build->profile, kind, label, NULL, 0, &build->stack[(*n)++]);
+}
+
+/* Adds the frame of the group that the stack belongs to, and that of its state, if the filter has
+ * these levels. */
+static int add_labels(struct build *build, const struct recorded_stack *stack, size_t *n)
+{
+	const struct profile_filter *filter = build->filter;
+
+	if (filter->by && add_label(build, stack, filter->by, build->profile->group_kind, n))
+		return -ENOMEM;
+	return filter->split_states
+		       ? add_label(build, stack, PROFILE_BY_STATE, build->state_kind, n)
+		       : 0;
 }
 
 /* Counts the frames of `samples` equal stacks: native ones as they were recorded, the runtimes' as
@@ -216,9 +229,9 @@ static int append_rest(struct build *build, size_t n)
 static int add_frames(struct build *build, const struct recorded_stack *stack, uint64_t samples,
 		      size_t *ret_n)
 {
-	size_t n = build->filter->by ? 1 : 0;
+	size_t n = 0;
 
-	if ((build->filter->by && add_group(build, stack)) ||
+	if (add_labels(build, stack, &n) ||
 	    (stack->rest ? append_rest(build, n)
 			 : append_stack(build, stack, samples, n, &build->n_own)))
 		return -ENOMEM;

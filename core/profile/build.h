@@ -33,6 +33,7 @@ struct profile_filter {
 				   expression that matches the whole name; NULL: none */
 	uint32_t states;	/* only samples in these states: 1 << enum thread_state; 0: all */
 	enum profile_by by;	/* subject of the outermost level */
+	bool split_states;	/* a level with the state of the thread, inside of `by` */
 	const char *label;	/* key of PROFILE_BY_LABEL; else NULL */
 	const struct where_node *where; /* only samples that this expression selects; NULL: all */
 	uint64_t min_age_ns;		/* outstanding events: only objects of this age or older */

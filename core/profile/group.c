@@ -14,7 +14,8 @@ static const char *const names[PROFILE_BYS_N] = {
 	[PROFILE_BY_AGE] = "age",	  [PROFILE_BY_CONTAINER] = "container",
 	[PROFILE_BY_CGROUP] = "cgroup",	  [PROFILE_BY_TASK] = "task",
 	[PROFILE_BY_SERVICE] = "service", [PROFILE_BY_TRACE] = "trace",
-	[PROFILE_BY_SPAN] = "span",	  [PROFILE_BY_LABEL] = "label",
+	[PROFILE_BY_SPAN] = "span",	  [PROFILE_BY_REQUEST] = "request",
+	[PROFILE_BY_LABEL] = "label",
 };
 
 const char *group__name(enum profile_by by)
@@ -92,6 +93,7 @@ uint64_t group__key(enum profile_by by, const struct recorded_stack *stack)
 		return stack->task;
 	case PROFILE_BY_TRACE:
 	case PROFILE_BY_SPAN:
+	case PROFILE_BY_REQUEST:
 	case PROFILE_BY_LABEL:
 		return stack->group;
 	default:
@@ -141,7 +143,7 @@ static void thread_label(const struct recorded *recorded, uint32_t thread, char 
 }
 
 /* Labels of stacks without a group, from PROFILE_BY_TRACE on. */
-static const char *const no_group[] = { "no trace", "no span", "no label" };
+static const char *const no_group[] = { "no trace", "no span", "no request", "no label" };
 
 static void service_label(const struct recorded *recorded, uint32_t process, char *buf, size_t size)
 {
@@ -226,6 +228,7 @@ void group__label(const struct recorded *recorded, enum profile_by by,
 		break;
 	case PROFILE_BY_TRACE:
 	case PROFILE_BY_SPAN:
+	case PROFILE_BY_REQUEST:
 	case PROFILE_BY_LABEL:
 		snprintf(buf, size, "%.255s",
 			 stack->group ? recorded__word_text(recorded, stack->group)

@@ -18,13 +18,14 @@ enum profile_by {
 	PROFILE_BY_SERVICE,
 	PROFILE_BY_TRACE,
 	PROFILE_BY_SPAN,
+	PROFILE_BY_REQUEST,
 	PROFILE_BY_LABEL, /* profile_filter.label */
 	PROFILE_BYS_N,
 };
 /* for people */
-#define GROUPS                                                                                \
-	"state, syscall, process, thread, task, service, trace, span, label:KEY, container, " \
-	"cgroup or age"
+#define GROUPS                                                                              \
+	"state, syscall, process, thread, task, service, trace, span, request, label:KEY, " \
+	"container, cgroup or age"
 
 /* The name of a group by the label KEY is "label:KEY". */
 #define GROUP_LABEL_PREFIX "label:"
@@ -38,7 +39,8 @@ enum profile_by group__find(const char *name);
 /* Returns true if the group is a part of the samples' request contexts. */
 static inline bool group__needs_contexts(enum profile_by by)
 {
-	return by == PROFILE_BY_TRACE || by == PROFILE_BY_SPAN || by == PROFILE_BY_LABEL;
+	return by == PROFILE_BY_TRACE || by == PROFILE_BY_SPAN || by == PROFILE_BY_REQUEST ||
+	       by == PROFILE_BY_LABEL;
 }
 
 /* Returns the state of the thread: running, preempted, waiting or stopped; NULL: unknown. */

@@ -93,6 +93,7 @@ typedef uint32_t recorded_word; /* id in recorded.words: equal texts have equal 
 struct recorded_context {
 	uint32_t id;
 	recorded_word trace, span; /* hexadecimal; "": none */
+	recorded_word request;	   /* by RECORDED_GROUPS_REQUEST; 0: not yet made, or none */
 	uint32_t label, n_labels;  /* rows of labels */
 };
 
@@ -110,7 +111,8 @@ enum recorded_groups {
 	RECORDED_GROUPS_NONE,
 	RECORDED_GROUPS_TRACE,
 	RECORDED_GROUPS_SPAN,
-	RECORDED_GROUPS_LABEL, /* the value of the label group_key */
+	RECORDED_GROUPS_REQUEST, /* span, trace and labels as one text */
+	RECORDED_GROUPS_LABEL,	 /* the value of the label group_key */
 };
 
 /* the sum of all samples that agree in these fields */
@@ -270,8 +272,9 @@ const char *recorded__word_text(const struct recorded *recorded, uint32_t word);
 /* Returns the value of a label of the context (an index); 0: it has no such label. */
 uint32_t recorded__label(const struct recorded *recorded, uint32_t context, uint32_t key);
 
-/* Returns the group of the context (an index) by recorded.groups; 0: none. */
-uint32_t recorded__group(const struct recorded *recorded, uint32_t context);
+/* Sets *@ret to the group of the context (an index) by recorded.groups; 0: none. Returns 0 or
+ * -ENOMEM. */
+int recorded__group(struct recorded *recorded, uint32_t context, uint32_t *ret);
 
 /* Adds a frame. Uses `kind` (KINDS_MAX and above: invalid), `image`, `address` and `loop` of
  * @frame. @anonymous is set if it has no image, not even a missing one. */

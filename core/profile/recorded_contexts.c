@@ -2,6 +2,8 @@
 /* Request contexts of samples, and attributes of services. Their texts are interned, as requests
  * have few distinct attributes. */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/profile/recorded.h"
@@ -85,18 +87,59 @@ uint32_t recorded__label(const struct recorded *recorded, uint32_t context, uint
 	return 0;
 }
 
-uint32_t recorded__group(const struct recorded *recorded, uint32_t context)
+/* Interns "051581bf3cb55c13 http.route=/orders, user=7, trace 5b8e…" of a context with a span. */
+static int make_request(struct recorded *recorded, struct recorded_context *row)
 {
+	const char *span = recorded__word_text(recorded, row->span);
+	const char *trace = recorded__word_text(recorded, row->trace);
+	char *text = NULL;
+	size_t size;
+	FILE *out = *span ? open_memstream(&text, &size) : NULL;
+	int ret;
+
+	if (!*span)
+		return 0;
+	if (!out)
+		return -ENOMEM;
+	fputs(span, out);
+	for (uint32_t i = 0; i < row->n_labels; i++) {
+		const struct recorded_label *label = &recorded->labels.rows[row->label + i];
+
+		fprintf(out, "%s%s=%s", i ? ", " : " ", recorded__word_text(recorded, label->key),
+			recorded__word_text(recorded, label->value));
+	}
+	if (*trace)
+		fprintf(out, "%strace %s", row->n_labels ? ", " : " ", trace);
+	ret = fclose(out) ? -ENOMEM : recorded__word(recorded, text, &row->request);
+	free(text);
+	return ret;
+}
+
+int recorded__group(struct recorded *recorded, uint32_t context, uint32_t *ret)
+{
+	struct recorded_context *row;
+	int code = 0;
+
+	*ret = 0;
 	if (context == RECORDED_NONE)
 		return 0;
+	row = &recorded->contexts.rows[context];
 	switch (recorded->groups) {
 	case RECORDED_GROUPS_TRACE:
-		return recorded->contexts.rows[context].trace;
+		*ret = row->trace;
+		break;
 	case RECORDED_GROUPS_SPAN:
-		return recorded->contexts.rows[context].span;
+		*ret = row->span;
+		break;
+	case RECORDED_GROUPS_REQUEST:
+		code = row->request ? 0 : make_request(recorded, row);
+		*ret = row->request;
+		break;
 	case RECORDED_GROUPS_LABEL:
-		return recorded__label(recorded, context, recorded->group_key);
+		*ret = recorded__label(recorded, context, recorded->group_key);
+		break;
 	default:
-		return 0;
+		break;
 	}
+	return code;
 }

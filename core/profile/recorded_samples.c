@@ -122,9 +122,10 @@ int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 	if (recorded->keeps_tasks)
 		stack.task = sample->task;
 	recorded->has_contexts |= sample->context != 0;
-	if (recorded->groups && sample->context)
-		stack.group = recorded__group(recorded,
-					      recorded__find(&recorded->contexts, sample->context));
+	if (recorded->groups && sample->context &&
+	    recorded__group(recorded, recorded__find(&recorded->contexts, sample->context),
+			    &stack.group))
+		return -ENOMEM;
 	if (sample->object && recorded__is_outstanding(recorded, stack.event))
 		stack.age = recorded__age(sample->object);
 	if (recorded->keeps_wakers && sample->link) {

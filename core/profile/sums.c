@@ -39,12 +39,15 @@ static int number_wait(struct intern *waits, const struct profile_filter *filter
 		(uint64_t)stack->condition.lock << 16 | (uint16_t)stack->condition.syscall;
 	uint32_t *place;
 
+	if (filter->split_states)
+		condition |= (uint64_t)stack->condition.state << 24;
 	*ret = 0;
-	if (!threads && stack->waker == RECORDED_NONE && !stack->task && !stack->rest)
+	if (!threads && !filter->split_states && stack->waker == RECORDED_NONE && !stack->task &&
+	    !stack->rest)
 		return 0;
-	place = intern__at(waits,
-			   (uint64_t)(stack->waker + 1) << 32 | (threads ? stack->thread : 0),
-			   (ruled ? condition + 1 : 0) | (uint64_t)stack->rest << 32);
+	place = intern__at(
+		waits, (uint64_t)(stack->waker + 1) << 32 | (threads ? stack->thread : 0),
+		(ruled || filter->split_states ? condition + 1 : 0) | (uint64_t)stack->rest << 32);
 	if (!place)
 		return -ENOMEM;
 	if (!*place)

@@ -363,10 +363,11 @@ static int find_columns(struct reading *reading, bool instants, struct err *err)
 /* Selects the part of contexts by which stacks are grouped. Returns 0 or -ENOMEM. */
 static int group_contexts(struct recorded *recorded, const struct profile_filter *filter)
 {
-	recorded->groups = filter->by == PROFILE_BY_TRACE   ? RECORDED_GROUPS_TRACE
-			   : filter->by == PROFILE_BY_SPAN  ? RECORDED_GROUPS_SPAN
-			   : filter->by == PROFILE_BY_LABEL ? RECORDED_GROUPS_LABEL
-							    : RECORDED_GROUPS_NONE;
+	recorded->groups = filter->by == PROFILE_BY_TRACE     ? RECORDED_GROUPS_TRACE
+			   : filter->by == PROFILE_BY_SPAN    ? RECORDED_GROUPS_SPAN
+			   : filter->by == PROFILE_BY_REQUEST ? RECORDED_GROUPS_REQUEST
+			   : filter->by == PROFILE_BY_LABEL   ? RECORDED_GROUPS_LABEL
+							      : RECORDED_GROUPS_NONE;
 	return filter->label ? recorded__word(recorded, filter->label, &recorded->group_key) : 0;
 }
 

@@ -96,7 +96,8 @@ def check_events():
     """A sample has a context if and only if its thread was in handle(), between the two calls that
     attach and detach the context."""
     lines, recording, said = record("cpu,off-cpu,syscall:getppid,syscall:clock_nanosleep,"
-                                    "faults", gate.path("exec"), ROUNDS, options=("-c", "1"))
+                                    f"faults,uprobe:{gate.path('exec')}:handle",
+                                    gate.path("exec"), ROUNDS, options=("-c", "1"))
     want = {route: int(n) for route, n in map(str.split, lines)}
     handled = recording.sql(
         "SELECT event.name, sample.context IS NOT NULL, count(*) FROM sample "
@@ -123,6 +124,7 @@ def check_events():
     result = gate.braid("report", "--event", "syscall:getppid", "--by", "service", recording.file)
     gate.matches(r"service +shop", result.out, "report --by service")
     check_where(recording, want)
+    check_spans(recording, want)
     for form, label in ("otlp", b"service.name"), ("pprof", b"service"):
         file = gate.path(form)
         gate.braid("report", "--format", form, "-o", file, recording.file)
@@ -151,6 +153,25 @@ def check_where(recording, want):
             ("service = shop and tid != 0 and time <= now", 2 * (orders + items + health)),
             ("service = other or process = other or label.none ~ .", 0)):
         gate.equal(total(expression), n, f"--where {expression}")
+
+
+def check_spans(recording, want):
+    event = f"uprobe:{gate.path('exec')}:handle"
+    result = gate.braid("report", "--event", event, "--spans", "--by", "label:http.route",
+                        recording.file)
+    rows = gate.re.findall(r"^ +(\d+) +[\d.]+%  (\S+)\n +(\d+) 100.0%    on the CPU +handle ",
+                           result.out, gate.re.M)
+    gate.equal(sorted(rows), sorted((str(n), route, str(n)) for route, n in want.items()),
+               "report --spans: each route, and the function", result)
+    result = gate.braid("report", "--event", event, "--spans", "--rows", "all", recording.file)
+    trace, span = recording.sql("SELECT trace, span FROM context WHERE id = (SELECT context FROM label "
+                                "WHERE value = '/items' LIMIT 1)")[0]
+    gate.equal(len(gate.re.findall(r"^ +1 +0\.8%  [0-9a-f]{16} ", result.out, gate.re.M)),
+               sum(want.values()), "each request is one row", result)
+    gate.matches(rf"(?m)  {span} http.request.method=GET, http.route=/items, trace {trace}$", result.out,
+                 "with its span, attributes and trace")
+    result = gate.braid("report", "--event", event, "--spans", "--by", "process", recording.file)
+    gate.ok(result.status == 2 and "--by request" in result.err, "--spans --by process", result)
 
 
 def check_bytes():
