@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "core/base/util.h"
@@ -55,19 +57,29 @@ static uint64_t file_start(const struct procfs_mappings *mappings,
 	return found;
 }
 
+/* Reads the path of the program that the process executes, with a final null. Returns false if the
+ * path is unknown. */
+static bool read_program(uint32_t pid, char *ret, size_t size)
+{
+	char path[PROCFS_PATH_BYTES];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/%u/exe", procfs__root(), procfs__living(pid));
+	n = readlink(path, ret, size - 1);
+	ret[n > 0 ? n : 0] = '\0';
+	ret[procfs__path_bytes(ret)] = '\0';
+	return n > 0;
+}
+
 /* Sets the image's name: the path of the program that the process executes, or, for another image,
  * "[memory of PROGRAM]". */
 static void name_image(uint32_t pid, bool is_program, char *ret, size_t size)
 {
-	char path[PROCFS_PATH_BYTES], program[4096];
-	const char *slash;
-	ssize_t n;
+	char program[4096];
+	bool known = read_program(pid, program, sizeof(program));
+	const char *slash = strrchr(program, '/');
 
-	snprintf(path, sizeof(path), "%s/%u/exe", procfs__root(), procfs__living(pid));
-	n = readlink(path, program, sizeof(program) - 1);
-	program[n > 0 ? n : 0] = '\0';
-	slash = strrchr(program, '/');
-	if (is_program && n > 0)
+	if (is_program && known)
 		snprintf(ret, size, "%s", program);
 	else
 		snprintf(ret, size, "[memory of %.200s]", slash ? slash + 1 : "a process");
@@ -168,4 +180,32 @@ int image_memory__find(struct images *images, uint32_t pid, uint32_t uid,
 		rc = find_at(images, pid, uid, headers[i], name, mapping, account, ret);
 	}
 	return rc;
+}
+
+int image_memory__find_program(struct images *images, uint32_t pid,
+			       const struct procfs_mapping *mapping, struct moved_code *ret)
+{
+	char path[PROCFS_PATH_BYTES], program[4096];
+	struct procfs_mapping file = { .is_program = true, .path = program };
+	struct image *image = NULL;
+	uint64_t header;
+	struct stat st;
+
+	if (mapping->vdso || procfs__is_recorded())
+		return -ENOENT;
+	header = program_headers(pid) & ~(PAGE_BYTES - 1);
+	snprintf(path, sizeof(path), "%s/%u/exe", procfs__root(), procfs__living(pid));
+	if (!header || !read_program(pid, program, sizeof(program)) || stat(path, &st))
+		return -ENOENT;
+	file.inode = st.st_ino;
+	file.dev_major = major(st.st_dev);
+	file.dev_minor = minor(st.st_dev);
+	if (images__look(images, pid, &file, &image) == -ENOMEM)
+		return -ENOMEM;
+	if (!image)
+		return -ENOENT;
+	*ret = (struct moved_code) { .image = image, .bias = bias_of(image, header) };
+	if (!moved_code__narrow(ret, mapping->start, mapping->end))
+		return -ENOENT;
+	return moved_code__compare(pid, ret);
 }

@@ -18,4 +18,9 @@ int image_memory__find(struct images *images, uint32_t pid, uint32_t uid,
 		       const struct procfs_mappings *mappings, const struct procfs_mapping *mapping,
 		       struct quota_account *account, struct moved_code *ret);
 
+/* As moved_code__find(), for the program that the process executes. The kernel reports the address
+ * of its program headers, so that no mapping of the file has to remain near the code. */
+int image_memory__find_program(struct images *images, uint32_t pid,
+			       const struct procfs_mapping *mapping, struct moved_code *ret);
+
 #endif

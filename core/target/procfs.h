@@ -115,7 +115,8 @@ struct procfs_mapping { /* an executable mapping */
 	uint32_t dev_major, dev_minor;
 	bool anonymous; /* no file to open: JIT code, or "[vdso]" */
 	bool vdso;
-	char *path; /* as the target sees it, without "(deleted)"; "" for anonymous memory */
+	bool is_program; /* no mapping, but the file that the process executes; has no addresses */
+	char *path;	 /* as the target sees it, without "(deleted)"; "" for anonymous memory */
 	/* The nearest mappings of files below and above, with any permissions: 1 + their index in
 	 * procfs_mappings.files; 0: none. */
 	uint32_t below, above;
@@ -131,6 +132,9 @@ struct procfs_mappings {
 			   * (core/target/process_context.h); 0: none */
 	bool is_cut;	  /* truncated: there are more mappings than the limit */
 };
+
+/* Returns the length of the kernel's name of a file, without the " (deleted)" of a deleted one. */
+size_t procfs__path_bytes(const char *path);
 
 /* Reads the executable mappings of a process, and shared memory that may become executable again.
  * Anonymous ones include the reserved memory behind them. Returns 0; -ESRCH: the process is gone;

@@ -34,14 +34,19 @@ static bool may_hold_code(const char *perms, const char *path)
 	return perms[3] == 's' && !strncmp(path, "/dev/zero", strlen("/dev/zero"));
 }
 
+size_t procfs__path_bytes(const char *path)
+{
+	static const char deleted[] = " (deleted)";
+	size_t len = strlen(path);
+
+	if (len >= strlen(deleted) && !strcmp(path + len - strlen(deleted), deleted))
+		len -= strlen(deleted);
+	return len;
+}
+
 /* Copies the line. Returns 0 or -ENOMEM. */
 static int copy_line(const struct maps_line *line, struct procfs_mapping *ret)
 {
-	static const char deleted[] = " (deleted)";
-	size_t len = strlen(line->path);
-
-	if (len >= strlen(deleted) && !strcmp(line->path + len - strlen(deleted), deleted))
-		len -= strlen(deleted);
 	*ret = (struct procfs_mapping) { .start = line->start,
 					 .end = line->end,
 					 .offset = line->offset,
@@ -50,7 +55,7 @@ static int copy_line(const struct maps_line *line, struct procfs_mapping *ret)
 					 .dev_minor = line->dev_minor,
 					 .anonymous = line->path[0] != '/',
 					 .vdso = !strcmp(line->path, "[vdso]") };
-	ret->path = strndup(line->path, len);
+	ret->path = strndup(line->path, procfs__path_bytes(line->path));
 	return ret->path ? 0 : -ENOMEM;
 }
 
@@ -296,7 +301,8 @@ void procfs_mappings__done(struct procfs_mappings *mappings)
 	*mappings = (struct procfs_mappings) {};
 }
 
-int procfs__find_map_file(uint32_t pid, uint64_t start, uint64_t end, struct target_file *ret)
+/* Finds the file of the link @name in the process's directory. */
+static int find_link(uint32_t pid, const char *name, struct target_file *ret)
 {
 	char path[PROCFS_PATH_BYTES];
 	uint32_t living;
@@ -304,15 +310,21 @@ int procfs__find_map_file(uint32_t pid, uint64_t start, uint64_t end, struct tar
 
 	if (target_view__current()->mappings != target_dir__mappings)
 		return -ENOENT;
-	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, procfs__root(), pid,
-		 start, end);
+	snprintf(path, sizeof(path), "%s/%u/%s", procfs__root(), pid, name);
 	rc = target_file__find_link(path, ret);
 	living = rc == -ENOENT || rc == -ESRCH ? procfs__living(pid) : pid;
 	if (living == pid)
 		return rc;
-	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, procfs__root(), living,
-		 start, end);
+	snprintf(path, sizeof(path), "%s/%u/%s", procfs__root(), living, name);
 	return target_file__find_link(path, ret);
+}
+
+int procfs__find_map_file(uint32_t pid, uint64_t start, uint64_t end, struct target_file *ret)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, start, end);
+	return find_link(pid, name, ret);
 }
 
 /* Returns true if the file is certainly another one. Some file systems have separate devices for
@@ -326,7 +338,9 @@ static bool is_another_file(const struct target_file *file, const struct procfs_
 int procfs__find_mapping(uint32_t pid, const struct procfs_mapping *mapping,
 			 struct target_file *ret)
 {
-	int root, rc = procfs__find_map_file(pid, mapping->start, mapping->end, ret);
+	int root, rc = mapping->is_program
+			       ? find_link(pid, "exe", ret)
+			       : procfs__find_map_file(pid, mapping->start, mapping->end, ret);
 
 	/* Another file may have been mapped there since. */
 	if (!rc && is_another_file(ret, mapping)) {

@@ -270,6 +270,35 @@ static int find_copy(const struct taking *taking, const struct procfs_mapping *f
 	return found ? -ENOENT : 0;
 }
 
+/* Finds code in @from that is not mapped from its file. @has_header: the memory may have the ELF
+ * header of the code. Returns as moved_code__find(). */
+static int find_moved(const struct taking *taking, const struct procfs_mapping *from,
+		      bool has_header, struct moved_code *ret)
+{
+	struct process *process = taking->process;
+	struct images *images = taking->tracker->opts.images;
+	struct moved_code program;
+	int code = moved_code__find(images, process->pid, taking->mappings, from, ret), found;
+
+	if (code != -ENOENT && code != -EAGAIN)
+		return code;
+	found = image_memory__find_program(images, process->pid, from, &program);
+	if (!found)
+		*ret = program;
+	if (!found || found == -ENOMEM || code == -EAGAIN)
+		return found == -ENOENT ? code : found;
+	if (has_header)
+		code = image_memory__find(images, process->pid, process->info.uid, taking->mappings,
+					  from, process__account(process), ret);
+	if (code == -ENOENT)
+		code = find_copy(taking, from, ret);
+	if (code == -ENOENT && found == -EAGAIN) {
+		*ret = program;
+		return found;
+	}
+	return code;
+}
+
 /* Adds a mapping. An unreadable file costs only the symbols and tables of its frames. */
 static int add_mapping(struct taking *taking, const struct procfs_mapping *from)
 {
@@ -286,12 +315,7 @@ static int add_mapping(struct taking *taking, const struct procfs_mapping *from)
 	if (image)
 		return add_part(taking, from, from->start, from->end, image,
 				image__bias(image, from));
-	ret = moved_code__find(images, pid, taking->mappings, from, &moved);
-	if (ret == -ENOENT && !is_read)
-		ret = image_memory__find(images, pid, taking->process->info.uid, taking->mappings,
-					 from, process__account(taking->process), &moved);
-	if (ret == -ENOENT)
-		ret = find_copy(taking, from, &moved);
+	ret = find_moved(taking, from, !is_read, &moved);
 	if (ret == -ENOMEM)
 		return ret;
 	taking->differs |= ret == -EAGAIN || (!ret && moved.is_new);
