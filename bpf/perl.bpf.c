@@ -229,9 +229,10 @@ static __always_inline void walk_sub(struct perl_state *state, struct scratch *s
 	state->cop = oldcop;
 }
 
-/* Pushes the frame of an eval. A text that C evaluates (eval_sv) ends a loop. The eval around a
- * call by C that handles errors (call_sv with G_EVAL) has nothing to return to either. It does not
- * end a loop, because it is outside. */
+/* Pushes the frame of an eval. An eval of a text by C code (eval_sv) has no operation to return to,
+ * so it is the outermost frame of its interpreter loop. C code may also call a sub within an eval
+ * that catches errors (call_sv with G_EVAL). Such an eval has no operation to return to either, but
+ * is no frame of the loop: the loop runs inside the eval. */
 static __always_inline void walk_eval(struct perl_state *state, struct scratch *scratch, __u64 at,
 				      __u32 type)
 {

@@ -65,8 +65,9 @@ struct php_op {
 #define EXTENDED_REQUIRE      8
 #define EXTENDED_REQUIRE_ONCE 16
 
-/* The common begin of zend_op_array and zend_internal_function (zend_compile.h), and some more
- * words of each, by words. */
+/* Words of a zend_op_array or zend_internal_function that are read, 8 bytes each. The first ones
+ * are common to both (zend_compile.h). The values below are indices of words, and flags in a word.
+ */
 #define FUNCTION_WORDS 16
 #define FUNCTION_TYPE  0xff
 #define FUNCTION_VIA   (1ULL << (32 + 18)) /* fn_flags: ZEND_ACC_CALL_VIA_TRAMPOLINE */

@@ -168,7 +168,9 @@ int ids__frame(struct ids *ids, const struct ids_frame *frame, uint32_t *ret_id,
 
 	assert(frame->kind >= 0 && frame->kind <= UINT8_MAX);
 	if ((file | frame->process) >> WHERE_BITS)
-		return err__set(err, -EOVERFLOW, "more files or processes than there are ids");
+		return err__set(err, -EOVERFLOW,
+				"cannot record another frame: a recording has at most 268 million "
+				"files and 268 million processes. Split it with --rotate");
 	id = intern__at(&ids->frames, frame->address, where);
 	if (!id)
 		return err__set(err, -ENOMEM, "out of memory");
@@ -176,7 +178,9 @@ int ids__frame(struct ids *ids, const struct ids_frame *frame, uint32_t *ret_id,
 		*ret_new = !*id;
 	if (!*id) {
 		if ((ids->n_frames + 1) >> SINK_FRAME_BITS)
-			return err__set(err, -EOVERFLOW, "more frames than there are ids");
+			return err__set(err, -EOVERFLOW,
+					"cannot record another frame: a recording has at most "
+					"1.07 billion. Split it with --rotate");
 		*id = ++ids->n_frames;
 		ret = ids->sink->ops->frame(ids->sink, *id, &row, err);
 	}
@@ -195,7 +199,9 @@ int ids__node_of(struct ids *ids, const struct sink_node *node, uint32_t *ret_id
 		return err__set(err, -ENOMEM, "out of memory");
 	if (!*id) {
 		if (ids->n_nodes == UINT32_MAX)
-			return err__set(err, -EOVERFLOW, "more stacks than there are ids");
+			return err__set(err, -EOVERFLOW,
+					"cannot record another stack: a recording has at most "
+					"4.29 billion nodes of stacks. Split it with --rotate");
 		*id = ++ids->n_nodes;
 		ret = ids->sink->ops->node(ids->sink, *id, node, err);
 	}

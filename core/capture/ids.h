@@ -44,8 +44,9 @@ struct ids_frame {
 	uint32_t image, process;
 	uint64_t address;
 	bool loop;
-	/* For code of one process: distinguishes pieces of code that occupied the address one after
-	 * the other. The sink does not get it. */
+	/* Number of the piece of code at this address in this process, since code may be replaced.
+	 * It only distinguishes frames: the sink does not receive the number. 0 for code of a file.
+	 */
 	uint32_t generation;
 };
 

@@ -180,7 +180,8 @@ static void print_frame(FILE *out, const struct dump_frame *frame,
 
 #define RUN_MIN 3 /* minimum number of frames that one line replaces */
 
-/* Returns the length of a run of kernel frames, or of native ones with those inlined into them. */
+/* Returns the number of consecutive frames from @first on that are all kernel frames, or all native
+ * frames (functions inlined into native functions included). */
 static size_t run_length(const struct dump_thread *thread, size_t first)
 {
 	bool kernel = thread->frames[first].kind == KIND_KERNEL;

@@ -270,9 +270,9 @@ int metrics_socket__open(const char *path, struct metrics_socket **ret, struct e
 	if (strlen(path) >= sizeof(metrics->address.sun_path) || !*path) {
 		metrics_socket__free(metrics);
 		return err__set(err, -EINVAL,
-				"cannot listen to a socket with this path: it must have 1 to %zu "
-				"bytes: '%s'",
-				sizeof(metrics->address.sun_path) - 1, path);
+				"cannot listen to '%s': a socket's path has 1 to %zu bytes. Choose "
+				"another path",
+				path, sizeof(metrics->address.sun_path) - 1);
 	}
 	strcpy(metrics->address.sun_path, path);
 	code = listen_there(metrics);
