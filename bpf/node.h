@@ -14,8 +14,8 @@
 #define NODE_FP_BYTECODE_AT 40 /* offset in the bytecodes for interpreted code, a Smi */
 #define NODE_FP_WORDS	    5
 
-#define NODE_SFI_BYTES	96 /* size of a SharedFunctionInfo for one read, with all fields below */
-#define NODE_CODE_BYTES 80 /* size of a Code for one read, likewise */
+#define NODE_SFI_BYTES	96 /* bytes of a SharedFunctionInfo in one read, with all fields below */
+#define NODE_CODE_BYTES 80 /* bytes of a Code in one read, likewise */
 
 /* The low bits of V8's words: a Smi ends with 0, a pointer with 1, a weak one with 3. */
 #define NODE_TAG	  1
@@ -47,8 +47,8 @@ struct node_text_layout {
 /* kScopeInfoMaxInlinedLocalNamesSize: more names are one word */
 #define NODE_SCOPE_INLINED_LOCALS_MAX 75
 
-/* Returns the word of a ScopeInfo with @n locals for its function's name. An inferred name is after
- * it. */
+/* Returns the index of the word with the function's name in a ScopeInfo with @n locals. An inferred
+ * name is in the word after it. */
 static inline __attribute__((always_inline)) __u64
 node_scope__name(const struct node_text_layout *layout, __u32 flags, __u32 n)
 {
@@ -66,13 +66,13 @@ static inline __attribute__((always_inline)) __u64 node_hash__add(__u64 hash, __
 }
 
 #define NODE_TEXT_CHARS 96 /* characters of a string that are in the hash of texts */
-#define NODE_TEXT_PARTS 8  /* pending parts of a string; a left-deep tree takes one a level */
+#define NODE_TEXT_PARTS 8  /* pending parts of a string; a left-deep tree needs one per level */
 #define NODE_TEXT_STEPS 16
 
 /* One process; key: address space. Offsets in bytes from the start of an object, whose first word
  * is its Map. */
 struct node_proc_rec {
-	__u16 map_type;	       /* Map: u16, the type of the objects that have it */
+	__u16 map_type;	       /* Map: u16, the type of all objects with this Map */
 	__u16 function_shared; /* JSFunction: its SharedFunctionInfo */
 	__u16 sfi_data;	       /* SharedFunctionInfo: a Smi in those of builtins */
 	__u16 sfi_name;	       /* SharedFunctionInfo: a String or a ScopeInfo */
@@ -84,13 +84,13 @@ struct node_proc_rec {
 	__u16 stream_code;   /* offset of the Code in that object; 0: the object is the Code */
 	__u16 code_start;    /* Code: address of the instructions; 0: they follow its header */
 	__u16 code_size;     /* Code: i32, bytes of the instructions */
-	__u16 code_deopt;    /* Code: data that it was made from, or refers to */
+	__u16 code_deopt;    /* Code: the data from which it was made, or to which it refers */
 	__u16 code_flags;    /* Code: u32; its kind is in the bits of kind_mask */
 	__u16 kind_mask, kind_baseline; /* this kind, and all above, contain JavaScript */
 	/* Types of objects. */
 	__u16 type_map, type_sfi, type_stream, type_bytecodes, type_script;
 	/* Link-time addresses of V8's own compiled code, the builtin functions and the interpreter;
-	 * no bytes: unknown. */
+	 * blob_bytes 0: unknown. */
 	__u64 blob_start, blob_bytes;
 	struct node_text_layout text;
 	__u32 pad;
@@ -107,10 +107,10 @@ enum {
 };
 #define NODE_NO_OFFSET 0xffffffffU
 
-/* Identifies a function. All addresses are tagged, as in V8. Objects move, and others take their
- * places. The garbage collector soon reuses the addresses of a function, its name and its script
- * for those of another one. V8 gives each script a number once, and each function one in its
- * script. */
+/* Identifies a function. All addresses are tagged, as in V8. V8 moves objects, and other objects
+ * then get the same addresses. The garbage collector soon reuses the addresses of a function, its
+ * name and its script for those of another one. But the number of a script is unique, and so is the
+ * number of a function within its script. */
 struct node_function_id {
 	__u64 sfi;
 	__u64 name, script;	 /* values of its fields */
@@ -120,8 +120,8 @@ struct node_function_id {
 	__u32 pad;
 };
 
-/* Code of a number, after the header of rec_code_object, in `name`. A later read at these addresses
- * is valid if all these words are unchanged. */
+/* The code to which a number belongs. It follows the header of rec_code_object, in `name`. Data
+ * that is read at these addresses later is valid if all these words are unchanged. */
 struct node_code {
 	struct node_function_id function;
 	__u64 code;  /* NODE_CODE: the Code */

@@ -3,8 +3,8 @@
 #define BRAID_NODE_CODE_BPF_H
 
 /* Finds the code of V8's compilers that contains an address. A function's own pointer to its code
- * is not sufficient. The function may have other code by now than the running one. Code that was
- * entered in the middle of a loop is not the code of any function. So the beginning is searched
+ * is not sufficient. By now, the function may have other code than the code that runs. Code that
+ * was entered in the middle of a loop is not the code of any function. So the beginning is searched
  * backwards. An object with instructions begins with the Map of such objects, and leads to its
  * Code, which contains their size. */
 
@@ -81,8 +81,9 @@ struct code_search {
 	__u64 found;
 };
 
-/* Reads the block whose last beginning has its word at @at. Memory before the first code of a page
- * may be unreadable. Then the block is read word by word. Returns 1 if all of it is readable. */
+/* Reads the block in which @at is the address of the last word where code may begin. Memory before
+ * the first code of a page may be unreadable. Then the block is read word by word. Returns 1 if all
+ * of it is readable. */
 __noinline int block__read(struct node_state *state, __u64 at)
 {
 	int i, all = 1;
@@ -102,7 +103,7 @@ __noinline int block__read(struct node_state *state, __u64 at)
 	return all;
 }
 
-/* Checks the beginnings in one block, from the last one on. */
+/* Checks the places in one block where code may begin, from the last one on. */
 static long code__search_block(__u32 index, void *ctx)
 {
 	struct code_search *search = ctx;

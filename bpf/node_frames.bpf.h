@@ -26,7 +26,7 @@ static __always_inline int code__announce(const struct node_code *key,
 	rec->tgid = scratch->sample.tgid;
 	rec->walker = WALKER_NODE;
 	rec->table_format = kind;
-	/* User space must read more data about it while the process runs and the function
+	/* Wakes user space, which must read more data while the process runs and the function
 	 * exists. */
 	return bpf_ringbuf_output(&ring, &message, sizeof(message), BPF_RB_FORCE_WAKEUP);
 }
@@ -235,7 +235,7 @@ static __always_inline struct node_found frame__identify(struct node_state *stat
 		state->key = (struct node_code) { .size = NODE_UNKNOWN, .space = state->space };
 	} else if (frame__is_interpreted(state, proc, frame, words)) {
 		ret->kind = NODE_FUNCTION;
-		ret->index = 0; /* the frame has it */
+		ret->index = 0; /* the frame contains the offset */
 	} else {
 		pc = frame__compiled(state, proc, frame);
 		if (!pc)
@@ -304,16 +304,16 @@ static __always_inline int cache__is(const struct node_cache *cache, const struc
 	       cache->space == state->space;
 }
 
-/* Returns 1 if the function has been there for CODE_OBJECT_OLD_NS, and the process replaces none.
- */
+/* Returns 1 if the cached function is at least CODE_OBJECT_OLD_NS old, and the process has replaced
+ * no function recently. */
 static __always_inline int cache__is_old(const struct node_cache *cache,
 					 const struct node_state *state)
 {
 	return !state->replaces && cache->checked_ns - cache->since_ns >= CODE_OBJECT_OLD_NS;
 }
 
-/* Returns 1 if the frame with these words need not be checked again. A Smi's value is part of the
- * words. */
+/* Returns 1 if the cached result for this frame need not be checked again. A frame whose context is
+ * a Smi is determined by its words alone. */
 static __always_inline int cache__is_fresh(const struct node_cache *cache,
 					   const struct node_state *state)
 {

@@ -22,7 +22,7 @@ struct node_cache {
 	__u64 pc, fp, context, function, bytecodes;
 	__u64 since_ns, checked_ns; /* time when this function was found there first, and when it
 				       was last compared */
-	__u64 glance;		    /* hash of the identity of it and its code */
+	__u64 glance;		    /* hash of the identity of the function and its code */
 	__u32 space, number;
 	__u32 kind, index;
 };

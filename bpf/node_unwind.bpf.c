@@ -2,18 +2,19 @@
 #include "bpf/node_frames.bpf.h"
 #include "bpf/tableless.bpf.h"
 
-/* V8's code has no unwind tables, but always has frame pointers. rbp has no other use. It always
- * is the frame pointer of the current function's frame or, if that function has no frame (yet),
- * of its caller's. So such frames are unwound by their frame pointers. This file only notes
- * them: the words below the frame pointer identify the function.
+/* V8's code has no unwind tables, but always has frame pointers. rbp has no other use. It always is
+ * the frame pointer of the current function's frame or, if that function has no frame (yet), of its
+ * caller's. So such frames are unwound by their frame pointers. This file only identifies their
+ * functions, by the words below the frame pointer.
  *
  * This holds for V8's code only. Addons make code, too, which may leave rbp unchanged from the
- * innermost frame of V8. So rbp does not show who made the code at a pc. These facts do:
+ * innermost frame of V8. So rbp does not show whether V8 or an addon made the code at a pc. These
+ * facts do:
  *
  *   - Builtin functions lie in a range of V8's file, or of another mapping of that file.
  *   - Compiled JavaScript lies in an object of V8's heap, with a header before it.
- *   - A WebAssembly frame has its instance, which has the address of its jump table. V8 puts
- *     the table first into the memory of the instance's code.
+ *   - A WebAssembly frame has its instance, which has the address of its jump table. V8 places this
+ *     table at the start of the memory of the instance's code.
  *
  * The generic unwinder handles other code. */
 

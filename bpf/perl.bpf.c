@@ -19,8 +19,8 @@
 
 /* --- frames --- */
 
-/* Returns the file of the statement in state->cop. Built without threads, Perl has no text with a
- * statement's file but a glob with that name, after "_<". */
+/* Returns the file of the statement in state->cop. In a Perl without threads, a statement refers to
+ * a glob instead of a text. The glob's name is "_<" and the file. */
 static __noinline __u64 statement__file(struct perl_state *state)
 {
 	__u64 file = (__u64)state->statement.file[1] << 32 | state->statement.file[0], body, name;
@@ -41,8 +41,8 @@ static __noinline int statement__load(struct perl_state *state)
 	return 0;
 }
 
-/* Loads only the line of the statement, which costs less. This is for a subroutine, whose file is
- * not that of the statement. */
+/* Loads only the line of the statement, which costs less than loading the file, too. A subroutine
+ * has its own file. */
 static __noinline int line__load(struct perl_state *state)
 {
 	__u32 space = state->call.key.space;
@@ -65,7 +65,7 @@ static __noinline int line__load(struct perl_state *state)
 	return 0;
 }
 
-/* Returns the line of a subroutine's begin, which is its first statement; 0: unknown. */
+/* Returns the line of a subroutine's first statement; 0: unknown. */
 static __noinline __u32 sub__line(struct perl_state *state, __u64 cv)
 {
 	__u32 type, line;
@@ -146,8 +146,8 @@ static __noinline int operation__load(struct perl_state *state)
 	return 0;
 }
 
-/* Leaves the innermost context without a frame. The context may be only begun, or already left. Its
- * caller's statement is valid only in the latter case. */
+/* Skips the innermost context, which has no frame: it is being entered, or already left. The
+ * caller's statement @oldcop is valid only if it is already left. */
 static __always_inline void leave(struct perl_state *state, __u64 oldcop)
 {
 	const __u16 *ops = state->proc.offsets.op_leave;
@@ -164,8 +164,8 @@ static __always_inline int context__is_initialized(const struct perl_state *stat
 	return state->index <= state->sub_index;
 }
 
-/* Returns 1 if C calls a subroutine. It does so by an operation of its own, which has no type and
- * nothing to return to (call_sv, perl.c). */
+/* Returns 1 if C code is calling a subroutine. The current operation is then one that call_sv has
+ * made, with neither a type nor a next operation (perl.c). */
 static __always_inline int operation__is_of_c(const struct perl_state *state)
 {
 	return !state->op_type && !state->op_next;
@@ -243,7 +243,7 @@ static __always_inline void walk_eval(struct perl_state *state, struct scratch *
 		leave(state, oldcop);
 		return;
 	}
-	if (type & offsets->evals_try) /* no frame for `caller` either */
+	if (type & offsets->evals_try) /* Perl's `caller` shows no frame for it either */
 		return;
 	if (type & offsets->evals_block) {
 		push_other(state, scratch, PERL_CODE_EVAL_BLOCK);
@@ -299,7 +299,7 @@ static __always_inline int info__next(struct perl_state *state, struct scratch *
 	return 0;
 }
 
-/* Returns 0 if there is more to walk. */
+/* Walks one context. Returns 0 if there is more to walk. */
 static __always_inline int walk_context(struct perl_state *state, struct scratch *scratch)
 {
 	__u32 type;

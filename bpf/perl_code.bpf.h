@@ -94,7 +94,7 @@ struct perl_call {
 	struct perl_code_key key;
 	__u64 now_ns;
 	__u64 since_ns;
-	__u32 lost; /* 1: it was not sent */
+	__u32 lost; /* 1: the record was not sent */
 	__u32 tgid;
 	__u32 code;
 	__u32 replaces; /* the process has replaced code recently */

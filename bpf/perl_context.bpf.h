@@ -47,7 +47,8 @@ struct perl_cop {
 	__u32 file[2];
 };
 
-/* The line of a statement as cached by this CPU, valid as long as a subroutine. */
+/* The line of a statement, cached by this CPU. It stays valid under the conditions of a cached
+ * subroutine. */
 struct perl_line {
 	__u64 cop; /* address; 0: the slot is free */
 	__u64 since_ns, checked_ns;

@@ -37,9 +37,9 @@ static __always_inline void push(struct php_state *state, struct scratch *scratc
 	state->n++;
 }
 
-/* Pushes the function of a call without a frame. The frame is at such a call, or was at its last
- * stored position, or already destroys the arguments. The native stack shows whether the function
- * runs. */
+/* Pushes the C function of a call that has no frame of its own. The current frame is at such a
+ * call, was at one when it last stored its position, or is destroying the arguments. The native
+ * stack shows whether the function runs. */
 static __noinline int push_frameless(struct php_state *state, struct scratch *scratch)
 {
 	const struct php_proc_rec *proc = &state->proc;
@@ -104,10 +104,10 @@ static __always_inline void push_mark(struct php_state *state, struct scratch *s
 	state->mark_due = 0;
 }
 
-/* Finds the generators of `yield from`. The innermost generator runs, and is called by a frame
- * without a function, which is a part of the outermost one. Between them are those on the way from
- * the latter to the former, which has no parent (zend_generator_check_placeholder_frame,
- * zend_generators.c). */
+/* Finds the generators that delegate by `yield from`. The innermost generator runs. Its caller is a
+ * placeholder frame without a function, which belongs to the outermost generator. The generators in
+ * between are found by their parents, from the outermost one to the innermost one, which has no
+ * parent (zend_generator_check_placeholder_frame, zend_generators.c). */
 static __noinline int delegates__find(struct php_state *state)
 {
 	const struct php_offsets *offsets = &state->proc.offsets;
@@ -156,10 +156,11 @@ static __always_inline void frame__next(struct php_state *state)
 
 /* --- the interpreter --- */
 
-/* Finds the executor_globals of the thread. Without thread safety there is one interpreter. Its
- * innermost zend_try has a variable on the stack of the thread that runs it. This is between the
- * stack pointer and, if it is not the first thread, the thread's own data. The first
- * thread is assumed if there is no variable, or if the thread's registers are unavailable. */
+/* Finds the executor_globals of the thread in a PHP without thread safety, where one interpreter
+ * exists. Its innermost zend_try has a variable on the stack of the thread that runs it. The
+ * sampled thread is that thread if the variable is above its stack pointer and, except in the first
+ * thread, below the thread's own data. If there is no variable, or the thread's registers are
+ * unavailable, the first thread is assumed. */
 static __noinline int globals__find_single(struct php_state *state, const struct scratch *scratch)
 {
 	const struct php_proc_rec *proc = &state->proc;
@@ -206,7 +207,7 @@ static __always_inline int walk_function(struct php_state *state, struct scratch
 	return 0;
 }
 
-/* Returns 0 if there is more to walk. */
+/* Walks one frame. Returns 0 if there is more to walk. */
 static __always_inline int walk_frame(struct php_state *state, struct scratch *scratch)
 {
 	if (!state->at) {

@@ -36,8 +36,8 @@ struct php_proc_rec { /* key: address space */
 	__u64 globals; /* address of executor_globals; with thread safety: address of its offset */
 	__u64 key_at;  /* address of the thread key for that offset's base; 0: no thread safety */
 	__u64 loops[PHP_LOOPS_MAX][2]; /* from, to; 0, 0: none */
-	/* Rule for execute_ex while it runs a script, and so for code that opcache has compiled,
-	 * which uses its frame. UNWIND_NONE: unknown. */
+	/* Unwind rule of execute_ex while it runs a script. Code that opcache has compiled uses the
+	 * frame of execute_ex, so the rule holds for it, too. UNWIND_NONE: unknown. */
 	struct unwind_rule left;
 	/* Built by clang, execute_ex calls operations and compiled code instead of jumping to them.
 	 * Address after that call, to which all of these return. 0: it jumps. */

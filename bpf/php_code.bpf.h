@@ -112,7 +112,7 @@ static __always_inline __u64 function__word(const struct php_call *call, __u32 o
 	return call->function[(offset >> 3) & (FUNCTION_WORDS - 1)];
 }
 
-/* Returns the size of its operations, in bytes. */
+/* Returns the size of the operations of call->function, in bytes. */
 static __always_inline __u64 function__bytes(const struct php_call *call)
 {
 	__u32 last = call->offsets.last;
@@ -283,7 +283,8 @@ static __noinline int call__note_replaced(struct php_call *call)
 	return 0;
 }
 
-/* Sets call->code to the number of call->function as this kind, or to 0 if it is unreadable. */
+/* Sets call->code to the number of call->function, as code of @kind, or to 0 if the function is
+ * unreadable. */
 static __noinline int call__intern(struct php_call *call, __u32 kind)
 {
 	/* On the stack: kernels before 6.2 accept no key or value from a global function's
@@ -339,8 +340,8 @@ static __noinline int call__intern(struct php_call *call, __u32 kind)
 
 /* Finds the thread's executor_globals. With thread safety each thread has an interpreter of its
  * own, in a block of TSRM's under a thread key: TSRM/TSRM.c, tsrm_get_ls_cache(). The block
- * contains its thread's id, so that a key that is not TSRM's, yet or any more, has no effect. *ret
- * becomes 0 if the thread has no interpreter. */
+ * contains its thread's id. The check of this id rejects values of a key that does not belong to
+ * TSRM (yet, or any more). *ret becomes 0 if the thread has no interpreter. */
 static __noinline int globals__of_thread(const struct php_proc_rec *proc, __u64 *ret)
 {
 	const struct task_struct *task = bpf_get_current_task_btf();

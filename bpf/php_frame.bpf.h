@@ -16,9 +16,9 @@
 #define DELEGATES_MAX 16
 
 /* A cached function. Another function may soon take the memory of one written in PHP (closures,
- * included files). An entry is valid only if the frame's current
- * opline lies in the entry's range of operations. Functions written in C
- * stay in place, except copies made for a call, which are not cached. */
+ * included files). An entry is valid only if the frame's current opline lies in the entry's range
+ * of operations. Functions written in C stay in place, except copies made for a call, which are not
+ * cached. */
 struct php_slot {
 	__u64 function;	   /* address: zend_function */
 	__u64 from, bytes; /* range of its operations; bytes 0: written in C */
@@ -70,8 +70,9 @@ static __always_inline struct php_state *state__get(void)
 
 /* --- frames --- */
 
-/* Reads a block of frames. Frames are adjacent on PHP's own stack, outer ones lower. The block ends
- * with the current frame, but stays in its page: the stack's memory may begin there. */
+/* Reads a block of frames. Frames are adjacent on PHP's own stack, with outer frames at lower
+ * addresses. The block ends with the current frame, but stays in its page: the stack's memory may
+ * begin there. */
 static __noinline int block__read(struct php_state *state)
 {
 	__u64 start = state->at + FRAME_BYTES - FRAME_BLOCK_BYTES;
@@ -149,7 +150,8 @@ static __always_inline struct php_slot *slot__at(struct php_state *state, __u64 
 	return &state->slots[hash >> (64 - PHP_SLOTS_LOG2) & (PHP_SLOTS - 1)];
 }
 
-/* Returns 1 if the slot has the frame's function. The state then has it, and its operation. */
+/* Returns 1 if the slot has the frame's function, and sets the function and the operation in
+ * @state. */
 static __always_inline int slot__holds(struct php_state *state, struct php_slot *slot)
 {
 	__u64 opline = state->call.frame[FRAME_OPLINE];

@@ -4,8 +4,9 @@
 
 /* PHP's calls: USDT execute__entry and execute__return (Zend/zend_dtrace.c). One pair is around
  * each execute_ex, so around code written in PHP, and one around each function in C. Their
- * arguments describe the caller. The callee is the interpreter's current frame at the entry, and so
- * it has the number that the walker gives it. Each call has a native frame of its own. */
+ * arguments describe the caller. At the entry, the callee is the interpreter's current frame. Its
+ * number is therefore the walker's number of the same function. Each call has a native frame of its
+ * own. */
 
 /* Work memory in shadow.words, because Linux 6.1 adds the stacks of all functions on a path. */
 struct php_work {

@@ -8,9 +8,9 @@
  *
  * If execute_ex has a frame pointer, the compiled code does not change it. Otherwise the stack
  * pointer is that of execute_ex, or 8 to 24 below it in a callee of compiled code: a return
- * address, alignment, a pushed value. It is 256 or 264 below where all registers are saved
- * (trace_exit), and `add $256,%rsp` follows. The return address of execute_ex shows which distance
- * is right: it follows a call. */
+ * address, alignment, a pushed value. It is 256 or 264 below in trace_exit, where all registers are
+ * saved, and `add $256,%rsp` follows. The return address of execute_ex shows which distance is
+ * right: it follows a call. */
 static const __u16 below[] = { 0, 8, 16, 24, 256, 264 };
 #define BELOW_N	  (sizeof(below) / sizeof(below[0]))
 #define BELOW_MAX 512
@@ -98,7 +98,7 @@ static __always_inline int rule__of_called(struct unwind_state *u, __u64 returns
 	return TABLELESS_RULE | TABLELESS_CALLED;
 }
 
-/* bpf/tableless.bpf.h */
+/* As described in bpf/tableless.bpf.h. */
 __noinline int php__tableless(struct unwind_state *u)
 {
 	const struct scratch *scratch = scratch__get();

@@ -50,7 +50,7 @@
 /* Frames, and the shims between them. */
 #define STEPS_MAX RUNTIME_PAIRS_MAX
 
-/* Number of frames for one look-up of memory in a step. */
+/* Number of frames per step; the state is looked up once for each step. */
 #define FRAMES_PER_STEP 4
 
 /* Maximum number of thread states of all interpreters that are searched for this thread's. */
@@ -133,7 +133,8 @@ static __always_inline void find_states(struct python_state *state, __u64 tstate
 	bpf_loop(LIST_STEPS_MAX, list_step, NULL, 0);
 	for (i = 0; i < PYTHON_STATES_MAX; i++)
 		found |= i < state->n_tstates && state->tstates[i] == tstate;
-	/* The list has changed meanwhile: this state alone is better than some of them. */
+	/* If the list has changed meanwhile, only this state is used, because the other states may
+	 * be incomplete. */
 	if (!found && state->n_tstates < PYTHON_STATES_MAX) {
 		state->tstates[0] = tstate;
 		state->n_tstates = 1;
@@ -273,7 +274,7 @@ static __always_inline void segment__begin(struct python_state *state, struct sc
 	}
 }
 
-/* Starts with the thread's next state. Returns 1 if there is none. */
+/* Begins to walk the frames of the thread's next PyThreadState. Returns 1 if there is none. */
 static __always_inline int chain__start(struct python_state *state, struct scratch *scratch)
 {
 	__u64 tstate, first;

@@ -63,8 +63,9 @@ struct python_offsets {
 	__u16 interp_gil;	/* the pointer PyInterpreterState.ceval.gil; 0: in _PyRuntime */
 	__u16 object_bytes;	/* sizeof(PyObject): 16, without the GIL 32 */
 	__u16 unicode_shift;	/* shift for `state`, so that its bits have the usual places */
-	/* Builds without the GIL from 3.14 on. Each thread may have its own instructions. A frame
-	 * has their number, and the code object an array {size, addresses[]}; 0: none */
+	/* Builds without the GIL from 3.14 on, where each thread may run its own copy of the
+	 * instructions. A frame has the number of its copy, and a code object has an array {size,
+	 * addresses[]} of the copies; 0: none */
 	__u16 frame_copy; /* 32 bits */
 	__u16 code_copies;
 	__u16 tstate_root_cframe; /* outermost C frame of a thread, outside of all loops */

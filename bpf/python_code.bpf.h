@@ -110,7 +110,7 @@ struct {
  * Python/specialize.c), which it hides from tracebacks. Its file is its name. */
 #define CODE_HIDDEN 0xffffffff
 
-/* @words: PYTHON_CODE_BYTES of a code object, from code_base on. */
+/* Returns a field of a code object. @words: PYTHON_CODE_BYTES of the object, from code_base on. */
 static __always_inline __u64 object__word(const __u64 *words, const struct python_offsets *offsets,
 					  __u16 offset)
 {
@@ -284,7 +284,7 @@ static __always_inline __u64 fields__identity(const struct code_fields *fields)
 	return hash__add(identity, fields->line_table);
 }
 
-/* @name, @file: text__identity(). */
+/* Returns a hash of both texts. @name, @file: text__identity(). */
 static __always_inline __u32 texts__hash(__u64 name, __u64 file)
 {
 	return hash__add(name, file) >> 32 | 1;

@@ -5,9 +5,9 @@
 #include "bpf/ruby_yjit.bpf.h"
 #include "bpf/ruby_zjit.bpf.h"
 
-/* Walks CRuby's control frames of the interrupted thread, C methods included. The execution
- * context is the thread's own, so that threads without the GVL are walked, too, and a running
- * fiber's frames. The frames of the fibers that resumed it follow. */
+/* Walks CRuby's control frames of the interrupted thread, C methods included. The walk begins at
+ * the thread's own execution context, so threads without the GVL are walked, too. The frames of the
+ * running fiber come first. The frames of the fibers that resumed it follow. */
 
 #define BLOCK_WORDS_RUBY 512 /* 4 KiB; frames lie side by side, so that one read serves many */
 #define BLOCK_BYTES_RUBY (BLOCK_WORDS_RUBY * 8)
@@ -450,7 +450,8 @@ static __noinline int zjit__load(struct ruby_state *state, __u64 jit_return)
 	return zjit__read(jit_return, &state->zjit, &state->zjit_call.record);
 }
 
-/* Returns 1 if the innermost frame's place, read as @kind, is the current one. */
+/* Returns 1 if the recorded position of the innermost frame is the current one. @kind: kind of the
+ * frame's ZJIT record. */
 static __always_inline int frame__is_fresh(struct ruby_state *state, int kind)
 {
 	if (kind != ZJIT_NONE)
@@ -542,8 +543,8 @@ static long walk_step(__u32 index, void *unused)
 
 /* --- the thread --- */
 
-/* Checks that the thread of the execution context refers to it as its own, else it is not
- * walked. Returns 0 or -1. */
+/* Checks that the thread of @ec has @ec as its own execution context. Otherwise it is not walked.
+ * Returns 0 or -1. */
 static __always_inline int check_ec(const struct ruby_proc_rec *proc, __u64 ec, __u64 *ret_thread)
 {
 	__u64 thread, its;
@@ -594,9 +595,10 @@ static __always_inline int walk__start(struct ruby_state *state, struct ruby_pro
 	return 0;
 }
 
-/* Sets the stop reason of native frames that reach the end of a coroutine's stack. A fiber that
- * yields loses its previous one before it leaves its stack. It yields in a method in C. The
- * stack of such a fiber is complete only if the fibers around it lead to the thread's first. */
+/* Sets the stop reason of native frames that reach the end of a coroutine's stack. Fiber.yield, a
+ * method in C, clears the link to the previous fiber before it leaves the stack. The stack of a
+ * fiber in a method in C is therefore complete only if the fibers around it lead to the thread's
+ * first fiber. */
 static __always_inline void machine__end(struct scratch *scratch, const struct ruby_state *state)
 {
 	int alone = !state->rooted && !state->fibers && (state->in_c || !state->n);

@@ -6,9 +6,9 @@
 #include "bpf/ruby_object.bpf.h"
 #include "bpf/ruby_procs.bpf.h"
 
-/* Numbers of the code that CRuby's control frames run: an iseq as (part of) a method, or a
- * method in C. Code is read once, compared as described in bpf/code_object_age.bpf.h, and sent to
- * user space once per content. For samples and for probes. */
+/* Numbers of the code that CRuby's control frames run: an iseq as (part of) a method, or a method
+ * in C. Code is read once, compared as described in bpf/code_object_age.bpf.h, and sent to user
+ * space once per content. Samples and probes use the same numbers. */
 
 /* Interval between comparisons of old code, in ns. A comparison costs 2 us if nothing is in the
  * cache. An iseq is also identified by the address of its instructions, which each frame's pc
@@ -96,8 +96,8 @@ static __noinline int rec__set_file(const struct ruby_offsets *offsets, __u64 st
 	return 0;
 }
 
-/* Returns the label of the code around evaluated code (calculate_iseq_label, vm_backtrace.c).
- * The own label of evaluated code has only that it was compiled. */
+/* Returns the label of the code around evaluated code (calculate_iseq_label, vm_backtrace.c). The
+ * label of evaluated code itself shows only that it was compiled. */
 static __noinline __u64 eval__label(const struct ruby_offsets *offsets, __u64 iseq)
 {
 	__u64 body, label;
@@ -256,7 +256,7 @@ static __noinline int entry__put(const struct ruby_key *key, const struct ruby_e
 	return bpf_map_update_elem(&ruby_codes, key, &copy, BPF_ANY);
 }
 
-/* Fills in the results of `call`; its code is 0 if it is unreadable. */
+/* Sets the results in @call; its code is 0 if the code is unreadable. */
 __weak __noinline int ruby_call__intern(struct ruby_call *call)
 {
 	struct ruby_key key = {};

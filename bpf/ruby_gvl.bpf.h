@@ -9,7 +9,7 @@
  * points to the thread that has it. Waiting threads are in a list. Each waits for its own
  * condition variable, on which it sleeps for other reasons, too. */
 
-/* Gets the struct that has lock_cond and lock_tid. */
+/* Stores the address of the struct that contains lock_cond and lock_tid in *ret_where. */
 static __always_inline int read_native(const struct ruby_offsets *offsets, __u64 thread,
 				       __u64 *ret_where)
 {

@@ -73,10 +73,10 @@ static __always_inline int yjit__rule(struct unwind_state *u, struct ruby_proc_r
 }
 
 /* ZJIT's code has frame pointers (zjit/src/backend/x86_64, FrameSetup), and its control frame in
- * r13. From 4.1 on, compiled code publishes its frame pointer in that control frame, or an
- * address below it if it was inlined (ruby_zjit.bpf.h). So an interrupted instruction shows if
- * rbp is its own frame's: the published address lies in that frame. It does not in the
- * instructions before and after a frame, and in trampolines. */
+ * r13. From 4.1 on, compiled code publishes its frame pointer in that control frame, or an address
+ * below it if it was inlined (ruby_zjit.bpf.h). So an interrupted instruction shows if rbp is its
+ * own frame's: the published address lies in that frame. In the instructions before and after a
+ * frame, and in trampolines, it lies elsewhere. */
 #define REG_CFP UNWIND_REG_R13
 
 static __always_inline int zjit__has_pointer(const struct unwind_state *u, __u32 jit_return)
@@ -88,8 +88,8 @@ static __always_inline int zjit__has_pointer(const struct unwind_state *u, __u32
 	if (bpf_probe_read_user(&published, sizeof(published),
 				(void *)u->regs[REG_CFP] + jit_return))
 		return 0;
-	/* Beyond rbp it is the caller's: the code has left its control frame, but not yet its
-	 * native frame. */
+	/* A published address beyond rbp is the caller's: the code has left its control frame, but
+	 * not yet its native frame. */
 	return !(published & 7) && published >= u->sp;
 }
 

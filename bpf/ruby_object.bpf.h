@@ -107,8 +107,8 @@ static __noinline int string__find(const struct ruby_offsets *offsets, __u64 str
 	return length > 0xffff ? 0xffff : length;
 }
 
-/* Copies the first `size` of these bytes; there are `length`, or none if that is negative.
- * Returns `length` or -1. */
+/* Copies the first @size of the @length bytes at @from; a negative @length copies nothing. Returns
+ * @length, or -1. */
 static __noinline int string__copy(__u64 from, int length, char *to, __u64 size)
 {
 	__u64 bytes = length < 0 ? 0 : length; /* 64 bits: older verifiers lose the bounds of 32 */

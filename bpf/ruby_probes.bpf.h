@@ -2,12 +2,11 @@
 #ifndef BRAID_RUBY_PROBES_BPF_H
 #define BRAID_RUBY_PROBES_BPF_H
 
-/* Numbers of methods that probes report. When the entry of a method in Ruby is reported, the
- * method is on top of the control frames. So it has the number that the walker gives it. The
- * frame of a method in C does not exist yet. Such a method has the number of its strings. In
- * these, the class is the same for methods of instances and for those of the class itself. When
- * the method returns, its frame still lies beside the others, and it is announced again with the
- * data of that frame. */
+/* Numbers of methods that probes report. When the entry of a method in Ruby is reported, the method
+ * is on top of the control frames. So it has the number that the walker gives it. The frame of a
+ * method in C does not exist yet. Such a method has the number of its strings. These strings do not
+ * distinguish methods of instances from methods of the class itself. When the method returns, its
+ * frame still lies beside the others, and it is announced again with the data of that frame. */
 
 #include "bpf/cache.bpf.h"
 #include "bpf/probe.bpf.h"
@@ -38,7 +37,7 @@ struct ruby_frame {
 	__u64 env[3];
 };
 
-/* In shadow.words, as Linux 6.1 adds the stacks of all functions on a path. */
+/* Work memory in shadow.words, because Linux 6.1 adds the stacks of all functions on a path. */
 struct ruby_work {
 	struct ruby_call call;
 	struct ruby_ec ec;
@@ -122,7 +121,8 @@ static __noinline int strings__send(const struct text_key *key, __u64 class, __u
 	return 0;
 }
 
-/* Returns the number; the upper half is set if more than the strings has been announced. */
+/* Returns the number of the method. The upper half is set if its frame's data was announced, too,
+ * not only the strings. */
 __weak __noinline __u64 strings__intern(const struct text_key *of, __u64 class)
 {
 	struct text_entry entry = {};

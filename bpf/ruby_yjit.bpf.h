@@ -2,7 +2,7 @@
 #ifndef BRAID_RUBY_YJIT_BPF_H
 #define BRAID_RUBY_YJIT_BPF_H
 
-/* The place of the innermost control frame of code that CRuby's YJIT compiled.
+/* The current pc of the innermost control frame, if it runs code that CRuby's YJIT compiled.
  *
  * Compiled code stores its pc in the control frame before a call that may run Ruby code, collect
  * garbage or raise (jit_save_pc, yjit/src/codegen.rs). Until the next such call the control
