@@ -9,9 +9,10 @@
  *
  * In between the bio is identified by its address. A device with a queue of requests ends them with
  * block_rq_complete, which has all bios that were merged into the request. Other devices report
- * block_bio_complete. Both are true for block/blk-core.c, blk-mq.c and bio.c of Linux 6.1 to 6.18.
- * The total of the event's rest is in bytes. A bio that is too large for the device is split
- * (block_split). It is complete when all its parts are. */
+ * block_bio_complete. This was checked in block/blk-core.c, blk-mq.c and bio.c of Linux 6.1 to
+ * 6.18. Occurrences without a sample are totalled in bytes, because their time is not measured. A
+ * bio that is too large for the device is split (block_split). It is complete when all its parts
+ * are. */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -51,13 +52,13 @@ struct task_struct___io {
 enum rqf_flags___6_10 { __RQF_FLUSH_SEQ }; /* include/linux/blk-mq.h */
 #define RQF_FLUSH_SEQ_BEFORE (1U << 4)
 
-#define BIOS_MAX     16384 /* maximum number of pending ones; further ones are counted losses */
-#define REQUEST_BIOS 1024  /* maximum number examined; a request has at most about 256 segments */
+#define BIOS_MAX     16384 /* maximum number of pending bios; more are lost and counted */
+#define REQUEST_BIOS 1024  /* bios examined at most; a request has at most about 256 segments */
 
 struct block_io {
 	__u64 start_ns;
 	__u64 link;  /* link of the sample */
-	__u64 whole; /* bio that this is a part of, which has the other fields; 0: none */
+	__u64 whole; /* bio of which this is a part; that bio has the other fields. 0: not a part */
 	__u32 parts; /* number of incomplete parts */
 	__u32 pad;
 };
@@ -90,8 +91,8 @@ static __always_inline enum block_kind kind_of(__u32 opf, __u32 bytes)
 	}
 }
 
-/* The kernel's frames. The innermost one is the kind of request, in place of an address. This is a
- * macro, like SAMPLE_KERNEL_STACK. */
+/* Stores the kernel stack of the sample, with @kind in place of the innermost address. A macro,
+ * like SAMPLE_KERNEL_STACK. */
 #define SAMPLE_BLOCK_STACK(ctx, scratch, kind)                                             \
 	do {                                                                               \
 		long got = bpf_get_stack(ctx, (scratch)->words + 1, KERNEL_FRAMES_MAX * 8, \
@@ -103,8 +104,8 @@ static __always_inline enum block_kind kind_of(__u32 opf, __u32 bytes)
 		(scratch)->sample.flags |= SAMPLE_KERNEL_MODE;                             \
 	} while (0)
 
-/* (struct bio *bio). A stacked driver submits to the lower drivers in turn, with the same outer
- * stack: that is the same I/O. */
+/* Arguments: struct bio *bio. A stacked driver passes the I/O on to lower drivers, on the same
+ * stack. Such a submission is not sampled again. */
 SEC("?raw_tp")
 int block_io_queue(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -119,7 +120,7 @@ int block_io_queue(struct bpf_raw_tracepoint_args *ctx)
 
 	if (BPF_CORE_READ(task, bio_list))
 		return 0;
-	worth.total = bytes; /* for the rest, whose time is not measured */
+	worth.total = bytes; /* for occurrences without a sample, whose time is not measured */
 	scratch = sample__begin_of(event, bpf_ktime_get_ns(), &worth);
 	if (!scratch)
 		return 0;
@@ -141,7 +142,8 @@ int block_io_queue(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* (struct bio *part, unsigned int sector). The remainder of the bio continues under its address. */
+/* Arguments: struct bio *part, unsigned int sector. @part is split off; the rest of the bio remains
+ * at its address. */
 SEC("?raw_tp")
 int block_io_split(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -159,7 +161,7 @@ int block_io_split(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Handles the completion of @bio, or of a part of it. */
+/* Handles the completion of the bio at @bio, or of a part of a bio. */
 static __noinline int complete(__u64 bio, __u64 now_ns)
 {
 	struct block_io *io = bpf_map_lookup_elem(&block_ios, &bio);
@@ -207,8 +209,8 @@ static long complete_next(__u64 i, struct completion *completion)
 	return 0;
 }
 
-/* (struct request *rq, blk_status_t error, unsigned int nr_bytes). A write with a flush after it is
- * reported twice: first when the flush is still pending. */
+/* Arguments: struct request *rq, blk_status_t error, unsigned int nr_bytes. A write with a flush
+ * after it is reported twice: first when the flush is still pending. */
 SEC("?raw_tp")
 int block_io_done(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -226,7 +228,7 @@ int block_io_done(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* (struct request_queue *q, struct bio *bio) */
+/* Arguments: struct request_queue *q, struct bio *bio. */
 SEC("?raw_tp")
 int block_io_bio_done(struct bpf_raw_tracepoint_args *ctx)
 {

@@ -3,28 +3,29 @@
 #define BRAID_BUDGET_BPF_H
 
 /* The budget for samples (--max-overhead) of events that can be frequent. Each CPU may spend a
- * share of its time, which fills up as time passes. A sample takes its duration from the share.
- * Half of it is divided among the events of the session, so that a frequent one cannot starve a
- * rare one. The other half is for the first event that needs it.
+ * share of its time on samples. This budget is refilled as time passes, and the duration of each
+ * sample is subtracted from it. Half of the budget is divided equally among the events of the
+ * session, so that a frequent event cannot starve a rare one. The other half is a pool for the
+ * first event that needs it.
  *
- * An exhausted budget has two effects. Occurrences that all have the same value (of a tracepoint)
- * are not sampled until there is budget again. The next sample of the event stands for them, too:
- * weights and totals remain exact.
+ * An exhausted budget has two effects. The first concerns events whose occurrences all have the
+ * same value (tracepoints). They are not sampled until there is budget again. The weight and the
+ * total of the next sample include the skipped occurrences, so sums remain exact.
  *
- * Intervals (waiting, a system call) are selected by a clock. Each thread has one clock per event.
- * It runs during the intervals, and rings every `period_ns`: the interval in which it rings is
- * sampled. So the probability of an interval is proportional to its length. The total of a sample
- * is the period. Its weight is the number of intervals of its length in the period, because
- * intervals of half the length are sampled half as often. Both are unbiased, and the sum is exact
- * except for the time left on the clock. Every interval as long as the period is sampled, and
- * stands only for itself. The period doubles if samples cost too much, and is halved if they cost
- * less than half of the permitted time. A random selection of each occurrence would not be
- * proportional: it takes short and long intervals alike.
+ * The second concerns intervals (waiting, a system call), which are selected by a clock. Each
+ * thread has one clock per event. It runs during the intervals, and rings every `period_ns`: the
+ * interval in which it rings is sampled. So the probability of an interval is proportional to its
+ * length. The total of a sample is the period. Its weight is the number of intervals of its length
+ * in the period, because intervals of half the length are sampled half as often. Both are unbiased,
+ * and the sum is exact except for the time left on the clock. Every interval as long as the period
+ * is sampled, and stands only for itself. The period doubles if samples cost too much, and is
+ * halved if they cost less than half of the permitted time. A random selection of each occurrence
+ * would not be proportional: it takes short and long intervals alike.
  *
  * The rest of an event, by CPU, consists of the occurrences without a sample: those since the last
- * sample, and those of lost samples (rest__return()). User space takes it at the end of each
- * recording. It changes rest_epoch, after which the kernel half adds to the other of the two rests,
- * and all clocks start anew. */
+ * sample, and those of lost samples (rest__return()). User space reads and resets the rests at the
+ * end of each recording. To do so it changes rest_epoch. The kernel half then adds to the other of
+ * two rests, and all clocks start anew. */
 
 #include "bpf/kernel.h"
 #include "bpf/waiting.h"
@@ -33,7 +34,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-/* The maximum of unused time: the share of this period. */
+/* ns; the budget accumulates at most the share of this period */
 #define BUDGET_WINDOW_NS 100000000ULL
 
 #define PERIOD_LEAST_NS	  WAITING_PERIOD_LEAST_NS
@@ -42,8 +43,9 @@
 #define PERIOD_LOWERED_NS 100000000ULL /* and to a lower period */
 #define PERIOD_STEPS_MAX  8	       /* maximum number of doublings at once */
 
-/* A sample weighs at most this multiple of the number of intervals since its thread's clock rang.
- * Otherwise one of 1 ns, which is that rarely sampled, would stand for a million. */
+/* Maximum weight of a sample, as a multiple of the number of intervals since its thread's clock
+ * rang. Without a limit, a sampled interval of 1 ns, which is that rare, would have a weight of a
+ * million. */
 #define WEIGHT_TIMES_MAX 16
 
 /* Tenths of a percent of a CPU's time; 0: no limit. */
@@ -57,9 +59,9 @@ extern const volatile __u32 cfg_intervals;
 
 extern __u32 rest_epoch;
 
-/* Budgets by CPU. A program that interrupts another user of an entry may lose an update, but not of
- * a rest, which changes atomically. This is not a per-CPU map, because user space takes rests,
- * too. */
+/* Budgets by CPU. If a program interrupts another one that updates the same entry, an update may be
+ * lost. Rests change atomically, so no rest is lost. This is not a per-CPU map, because user space
+ * resets rests, too. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -86,14 +88,15 @@ static __always_inline struct event_budget *budget__of(struct budget_rec *budget
 }
 
 /* Returns the time from @since_ns to @now_ns, or 0 if @since_ns is the later one. A program reads
- * the clock once, at its start: one that interrupts it has a later time and may write that first.
- */
+ * the clock once, at its start. Another program that interrupts it has a later time, and may store
+ * that time first. */
 static __always_inline __u64 budget__passed(__u64 since_ns, __u64 now_ns)
 {
 	return now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
-/* Fills a share that is one of @parts equal parts of the CPU's. */
+/* Adds the time that has passed to @share, which is one of @parts equal parts of the CPU's budget.
+ */
 static __always_inline void budget__fill(struct budget_share *share, __u64 now_ns, __u32 parts)
 {
 	const __s64 most_ns = BUDGET_WINDOW_NS / 1000 * cfg_budget_permille / parts;
@@ -114,7 +117,8 @@ static __always_inline __u32 budget__parts(void)
 	return 2 * (cfg_budget_events ?: 1);
 }
 
-/* Returns 1 if the event has time left. */
+/* Returns 1 if the event may be sampled: its share or the pool has time left, or there is no limit.
+ */
 static __always_inline int budget__has(struct budget_rec *budget, __u32 event, __u64 now_ns)
 {
 	struct event_budget *own = budget__of(budget, event);
@@ -159,7 +163,8 @@ static __always_inline void budget__note_emitted(void)
 	budget->emitted_ns = bpf_ktime_get_ns();
 }
 
-/* Returns the time of that, if it was on this CPU and since @since_ns; else 0. */
+/* Returns the time when the current thread's last sample was completed, if that was on this CPU and
+ * since @since_ns; else 0. */
 static __always_inline __u64 budget__emitted(__u64 since_ns)
 {
 	const struct budget_rec *budget = budget__here();
@@ -170,9 +175,9 @@ static __always_inline __u64 budget__emitted(__u64 since_ns)
 	return budget->emitted_ns;
 }
 
-/* Returns the right current period of the event's clocks. With it, samples cost the permitted time,
- * judged by their cost since it was changed. An event pays for its own samples. It is too expensive
- * only if it has exceeded its own share, and all events together their sum. */
+/* Returns the period of the event's clocks, and adjusts it such that samples cost the permitted
+ * time. Their cost since the last change decides. An event pays for its own samples. It is too
+ * expensive only if it has exceeded its own share, and all events together their sum. */
 static __always_inline __u64 budget__period(struct budget_rec *budget, __u32 event, __u64 now_ns)
 {
 	struct event_budget *own = budget__of(budget, event);
@@ -213,8 +218,8 @@ static __always_inline __u64 budget__period(struct budget_rec *budget, __u32 eve
 	return period_ns;
 }
 
-/* Returns how many occurrences of @value make @total, which is rounded such that the sum of these
- * is right. @value is not 0. */
+/* Returns the number of occurrences of @value that add up to @total. The number is rounded such
+ * that its sum over all samples is exact. @value is not 0. */
 static __always_inline __u64 budget__weight(struct event_budget *own, __u64 value, __u64 total)
 {
 	__u64 parts;
@@ -239,7 +244,7 @@ static __always_inline void rest__take(struct rest_rec *rest, struct worth *add_
 	add_to->total += __sync_lock_test_and_set(&rest->total, 0);
 }
 
-/* Returns the weight of a lost sample to the rest of its event. */
+/* Adds the weight and the total of a lost sample back to the rest of its event. */
 static __always_inline void rest__return(__u32 event, __u64 weight, __u64 total)
 {
 	struct budget_rec *budget = budget__here();
@@ -299,7 +304,7 @@ static __noinline __attribute__((unused)) int budget__choose(__u32 event,
 	return 1;
 }
 
-/* As budget__choose() of an interval that has not ended, which would end now. Changes no clock. */
+/* As budget__choose(), for an interval in progress, as if it ended now. Changes no clock. */
 static __always_inline int budget__is_due(__u32 event, const struct interval_clock *clock,
 					  __u64 interval_ns, struct worth *ret_worth)
 {

@@ -4,8 +4,8 @@
 
 #include <linux/types.h>
 
-/* Layout of a process's C library for the walkers, shared by the kernel half and user space: places
- * in its struct pthread, which is at the fs base. */
+/* Layout of a process's C library for the walkers, shared by the kernel half and user space. The
+ * offsets are from its struct pthread, which is at the thread's fs base. */
 struct c_library {
 	/* musl: offset of the pointer to the thread-specific values, one word each. 0: glibc, whose
 	 * layout is the same in all versions (bpf/thread_local.bpf.h). */

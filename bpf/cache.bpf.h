@@ -2,8 +2,8 @@
 #ifndef BRAID_CACHE_BPF_H
 #define BRAID_CACHE_BPF_H
 
-/* A thread's cache of the functions that it called last: their numbers, by the addresses from a
- * probe. */
+/* A thread's cache of the functions that it called last. The key consists of the addresses that a
+ * probe passes (name, file) and the line; the value is the function's number. */
 
 #include "bpf/shadow.bpf.h"
 
@@ -45,8 +45,9 @@ static long cache__forget(__u32 index, void *arg)
 	return 0;
 }
 
-/* Moves the thread to @space. Its address space has another number than at its last probe hit: it
- * shared the old one with a child. The cache of code belongs to the old one. */
+/* Moves the thread to address space @space, whose number differs from that at its last probe hit.
+ * (The thread shared the old address space with a child.) The cached code belongs to the old one,
+ * and is dropped. */
 static __always_inline void shadow__move(struct shadow *shadow, __u32 space)
 {
 	shadow->space = space;
@@ -59,7 +60,7 @@ static __always_inline int shadow__is_new(const struct shadow *shadow)
 	return (shadow->flags & (SHADOW_STARTED | SHADOW_COPIED)) != SHADOW_STARTED;
 }
 
-/* Initialises @shadow at such a probe. */
+/* Initialises @shadow at the first probe that hits in a thread or in a forked child. */
 static __always_inline void shadow__begin(struct shadow *shadow, __u32 space)
 {
 	if (shadow->space != space)

@@ -2,19 +2,20 @@
 #ifndef BRAID_CACHED_UNWIND_BPF_H
 #define BRAID_CACHED_UNWIND_BPF_H
 
-/* The outer frames of the thread's last stack: bpf/cached_unwind.h. The verifier checks each of
- * these global functions separately. */
+/* Reuses the outer frames of the thread's last stack, as described in bpf/cached_unwind.h. These
+ * functions are global, so that the verifier checks each of them separately. */
 
 #include "bpf/cached_words.bpf.h"
 #include "bpf/tableless.bpf.h"
 
 extern const volatile __u32 cfg_cached; /* 0: stacks are not stored */
 
-/* Returns the number of the last change of the tables of an address space. Look-ups of the unwinder
- * give the same results while it is unchanged. */
+/* Returns the number of the last change of the tables of an address space. While this number is
+ * unchanged, look-ups of the unwinder give the same results. */
 __noinline __u32 mappings__version(__u32 space);
 
-/* Returns the number of frames of another sample that are usable for this one. */
+/* Returns the number of frames in @cached that may be used for this sample: frames of the same
+ * process, found with the same tables. */
 static __always_inline __u32 cached__usable(const struct cached_unwind *cached,
 					    const struct scratch *scratch, __u32 version)
 {
@@ -45,8 +46,8 @@ static __always_inline void cached__begin(struct scratch *scratch)
 	state->left = cached__usable(cached, scratch, state->version);
 }
 
-/* Fills the block with the word at @address and the words around that word, up to @end. The stored
- * frames end at @end, and the stack may end at @end, too. */
+/* Reads the stack around @address into the block. The block does not extend beyond @end, where the
+ * stored frames end, because the stack may end there, too. */
 __noinline int cached__fill(struct scratch *scratch, __u64 address, __u64 end)
 {
 	struct cached_unwind_state *state;
@@ -137,7 +138,8 @@ static long cached__compare(__u32 index, void *ctx)
 	return 0;
 }
 
-/* Adds the unchanged frames, from this one outward. Returns 1 if all of them are unchanged. */
+/* Adds the unchanged frames, from the current one outward. Returns 1 if all of them are unchanged.
+ */
 static __always_inline int cached__follow(struct scratch *scratch, struct cached_unwind *cached)
 {
 	struct cached_unwind_state *state = &scratch->cached;
@@ -183,7 +185,8 @@ static __always_inline int cached__follow(struct scratch *scratch, struct cached
 	return !following.left;
 }
 
-/* Searches a stored frame before the current frame is unwound. */
+/* Searches the stored frames for the current frame, before that is unwound. Returns an enum
+ * cached_found. */
 __noinline int cached__enter(struct scratch *scratch)
 {
 	struct cached_unwind *cached;
@@ -226,7 +229,8 @@ __noinline int cached__enter(struct scratch *scratch)
 	return CACHED_NONE;
 }
 
-/* Returns the place of a register that is saved by the rule, from the CFA; 0: not saved. */
+/* Returns the offset from the CFA at which the frame's rule saves a register; 0: the rule does not
+ * save it. */
 static __always_inline __s64 cached__saved_at(const struct cached_unwind_frame *frame, __s16 words,
 					      int at_rbp)
 {
@@ -386,7 +390,8 @@ static long cached__save_frame(__u32 index, void *ctx)
 	return 0;
 }
 
-/* Sets the time of the notes. The remaining frames stay at least as old. */
+/* Sets the time of the oldest note: @checked_ns, unless stored frames remain that have an older
+ * note. */
 static __always_inline void cached__set_time(struct cached_unwind *cached, __u32 n_cached,
 					     __u64 checked_ns)
 {
@@ -396,7 +401,7 @@ static __always_inline void cached__set_time(struct cached_unwind *cached, __u32
 		cached->n_tabled = n_cached;
 }
 
-/* Stores the frames after the last one. */
+/* Stores the unwound frames, after the walk has ended. */
 __noinline int cached__save(struct scratch *scratch)
 {
 	struct cached_unwind *cached = cached__stack();

@@ -9,14 +9,15 @@
  * state of a stored frame, and these words are unchanged, the callers are unchanged.
  *
  * The words are compared one after the other, in memory that is read in large blocks. There are no
- * look-ups and no writes. The frames are copied into the sample only if it is sent whole. Their
- * hash is that of the outermost frames so far, which is stored, too. At the first difference normal
+ * look-ups and no writes. The frames are copied into the sample only if it is sent whole. For each
+ * frame, the hash of this frame and all outer ones is stored, too. At the first difference normal
  * unwinding continues from the state of that frame.
  *
- * A stored stack may be outdated, or that of another thread. It belongs to the same process and
- * tables, by the number of their last change (mapping_list.changes). Frames whose rule came from
- * another source than a published table are not stored, nor are the frames inside them. Such
- * sources are signal frames and mappings just found in the kernel's list.
+ * A stored stack may be outdated, or belong to another thread, which the comparison of the words
+ * detects. But it must be of the same process, and the tables must not have changed since
+ * (mapping_list.changes). Frames whose rule came from another source than a published table are not
+ * stored, nor are the frames inside them. Such sources are signal frames and mappings just found in
+ * the kernel's list.
  *
  * Frames of code without tables (frame pointers, compilers of runtimes) are stored under a further
  * condition. Their rule and their key in their runtime must depend only on the same words, and on a
@@ -25,7 +26,8 @@
  * looked up.
  *
  * Memory is bounded, and there are no locks. Each slot of scratch memory, which a running program
- * has for itself, has CACHED_WAYS stacks. A thread replaces another one with the same remainder. */
+ * has for itself, has CACHED_WAYS stacks. The remainder of the thread's id selects the stack, so
+ * that threads with the same remainder replace each other's stacks. */
 
 #include <linux/types.h>
 
@@ -39,14 +41,15 @@
 
 #define CACHED_NO_VERSION 0xffffffffU
 
-/* Hooks look up their own stored results again after half of that. A result that they use now
- * therefore stays valid for at least the other half. */
+/* Lifetime of frames without a table, in ns. Hooks look up their own stored results again after
+ * half of this time. A result that they use now therefore stays valid for at least the other half.
+ */
 #define CACHED_NS	200000000ULL
 #define NOTE_RECHECK_NS (CACHED_NS / 2)
 
-/* The answer of a hook about a frame (bpf/tableless.bpf.h). */
+/* The result of a runtime's hook for a frame (bpf/tableless.bpf.h). */
 #define NOTE_WORDS    8
-#define NOTE_WORDS_AT 24 /* bytes from the CFA down to the first of them: below the saved rbp */
+#define NOTE_WORDS_AT 24 /* bytes from the CFA down to the first word, below the saved rbp */
 
 struct frame_note {
 	__u64 key;    /* FRAME_KEY of the runtime's frame at this place; 0: none */
@@ -57,7 +60,7 @@ struct frame_note {
 	 * rbp and the words in @mask. Bit i of it is the i-th word from NOTE_WORDS_AT down. */
 	__u32 lasts;
 	__u32 mask;
-	__u32 brief; /* the words may soon belong to another function: do not store the frame */
+	__u32 brief; /* the words may soon belong to another function: the frame is not stored */
 	__u64 words[NOTE_WORDS];
 };
 
@@ -124,8 +127,8 @@ struct cached_unwind_state {
 	__u32 n_cached; /* number of stored frames that are the outermost ones of this stack */
 	__u32 first;	/* number of the innermost frame since the last stored frames */
 	__u32 end;	/* number after the last unwound frame */
-	/* Number of outermost frames that are not in the sample yet, except the last one, and the
-	 * word where they begin; 0: all are there. */
+	/* absent: number of outermost frames whose words are not in the sample yet, except those of
+	 * the outermost one; 0: all are there. absent_at: index of the word where they begin. */
 	__u32 absent, absent_at;
 	struct frames_hash absent_hash;
 	__u64 start; /* address of block[0] */

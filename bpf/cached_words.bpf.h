@@ -25,8 +25,8 @@ static __always_inline struct cached_unwind *cached__stack(void)
 	return bpf_map_lookup_elem(&cached_unwinds, &key);
 }
 
-/* Initial hash of a stack, of random odd numbers. Frames are added from the outermost one on, so
- * that data on the outer ones serves all stacks that contain them. */
+/* Initial hash of a stack: two random odd numbers. Frames are added from the outermost one on, so
+ * that the hash of the outer frames serves all stacks that contain them. */
 #define FRAMES_HASH_BEGIN                                                     \
 	(struct frames_hash)                                                  \
 	{                                                                     \
@@ -49,7 +49,7 @@ static __always_inline __u32 cached__evidence(const struct cached_unwind_frame *
 	return frame->flags >> CACHED_EVIDENCE_SHIFT & 3;
 }
 
-/* Returns the address of a frame as in samples. */
+/* Returns the pc of @frame in the form of a sample's word, with the evidence in its upper bits. */
 static __always_inline __u64 cached__ip(const struct cached_unwind_frame *frame)
 {
 	return frame->pc | (__u64)cached__evidence(frame) << NATIVE_EVIDENCE_SHIFT;
@@ -59,7 +59,7 @@ struct cached_copying {
 	struct scratch *scratch;
 	const struct cached_unwind *cached;
 	__u32 at;   /* index of the word in the sample */
-	__u32 from; /* frames below this index */
+	__u32 from; /* number of outermost frames, of which the innermost is copied first */
 };
 
 static long cached__copy_frame(__u32 index, void *ctx)
@@ -75,8 +75,8 @@ static long cached__copy_frame(__u32 index, void *ctx)
 	return 0;
 }
 
-/* Copies @n cached frames, from the innermost of the @from outermost ones on, to words from @at
- * on. */
+/* Copies @n cached frames to the words of the sample from index @at on. The first frame is the
+ * innermost of the @from outermost ones. */
 __weak __noinline int cached__copy(struct scratch *scratch, struct cached_unwind *cached,
 				   __u32 from, __u32 n, __u32 at)
 {
@@ -108,8 +108,8 @@ static long cached__copy_note(__u32 index, void *ctx)
 	return 0;
 }
 
-/* Adds the runtime frames of @n cached frames, from the innermost of the @from outermost ones
- * on. */
+/* Adds the runtime frames of @n cached frames. The first frame is the innermost of the @from
+ * outermost ones. */
 static __always_inline void cached__copy_notes(struct scratch *scratch,
 					       const struct cached_unwind *cached, __u32 from,
 					       __u32 n)
@@ -120,7 +120,7 @@ static __always_inline void cached__copy_notes(struct scratch *scratch,
 		bpf_loop(n, cached__copy_note, &noting, 0);
 }
 
-/* Copies its absent frames into the sample. */
+/* Copies the frames that the sample still lacks (cached_unwind_state.absent) into the sample. */
 __weak __noinline int cached__complete(struct scratch *scratch)
 {
 	struct cached_unwind *cached;

@@ -2,14 +2,14 @@
 #ifndef BRAID_CALLS_BPF_H
 #define BRAID_CALLS_BPF_H
 
-/* The call tree that entries of shadow stacks are counted in. */
+/* The call tree. It counts the calls of all shadow stacks by their callers. */
 
 #include "bpf/scratch.bpf.h"
 #include "bpf/shadow.h"
 
 extern const volatile __u32 cfg_calls; /* count and time all calls */
 extern const volatile __u32 cfg_nodes; /* size of the two maps below */
-extern __u32 call_nodes_used;	       /* node numbers given, which begin with 1 */
+extern __u32 call_nodes_used;	       /* number of nodes so far; node numbers begin with 1 */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -25,13 +25,14 @@ struct {
 	__type(value, struct call_stat);
 } call_stats __weak SEC(".maps");
 
-/* The last eighth of the numbers is for nodes without callers. */
+/* Returns the limit of node numbers. The last eighth is reserved for nodes without callers. */
 static __always_inline __u32 call__limit(const struct call_key *key)
 {
 	return key->parent == CALL_UNPLACED ? cfg_nodes : cfg_nodes - cfg_nodes / 8;
 }
 
-/* Finds or creates; 0: full. */
+/* Returns the number of the node of @key, which is created if it does not exist; 0: the tree is
+ * full. */
 static __noinline __u32 call__find(const struct call_key *key)
 {
 	__u32 *existing = bpf_map_lookup_elem(&call_nodes, key), node;
@@ -39,7 +40,7 @@ static __noinline __u32 call__find(const struct call_key *key)
 
 	if (existing)
 		return *existing;
-	/* Once full, numbers are given no more: the count of them must not wrap around. */
+	/* When the tree is full, the counter stops, so that it cannot wrap around. */
 	if (call_nodes_used + 1 >= call__limit(key))
 		return 0;
 	node = __sync_fetch_and_add(&call_nodes_used, 1) + 1;
@@ -56,7 +57,7 @@ static __noinline __u32 call__find(const struct call_key *key)
 	return existing ? *existing : 0;
 }
 
-/* Number of the node of calls from `parent` to `code`; 0: none. */
+/* Returns the number of the node for calls of @code from node @parent; 0: none. */
 __weak __noinline __u32 call__node(struct shadow *shadow, __u32 parent, __u32 code)
 {
 	struct call_key key = { .parent = parent, .code = code };

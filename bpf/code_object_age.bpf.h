@@ -2,9 +2,9 @@
 #ifndef BRAID_CODE_OBJECT_AGE_BPF_H
 #define BRAID_CODE_OBJECT_AGE_BPF_H
 
-/* Intervals at which walkers compare a code object with the cached data for its address. Its memory
- * may hold another one a few microseconds later, for instance where functions are made, called and
- * dropped in a loop. So each sample compares each of its code objects once.
+/* Intervals at which walkers compare a code object with the cached data for its address. That
+ * memory may hold another code object a few microseconds later, for instance if functions are made,
+ * called and dropped in a loop. So each sample compares each of its code objects once.
  *
  * Most code objects live as long as their process, and a comparison costs several reads. So it
  * happens only every CODE_OBJECT_RECHECK_NS under two conditions. The code object is older than

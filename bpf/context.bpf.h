@@ -5,12 +5,12 @@
 #include "bpf/thread_local.bpf.h"
 
 /* Reads the request context of a sampled thread (bpf/context.h). The thread itself runs the
- * sampling program, so that no write of the record is in progress in parallel. It may be
- * interrupted in the middle of one: the record is then not valid.
+ * sampling program, so that no write of the record is in progress in parallel. If the sample
+ * interrupts the thread in the middle of a write, the record is marked as not valid.
  *
  * A static variable costs two reads: the pointer, and the record. A variable in a library that was
  * loaded later costs two more for its block. Attributes beyond CONTEXT_BLOCK bytes, or in the next
- * page, cost another one. */
+ * page, cost another read. */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

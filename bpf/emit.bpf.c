@@ -2,18 +2,19 @@
 #include "bpf/cached_words.bpf.h"
 #include "bpf/context.bpf.h"
 
-/* The end of a sample. The ring gets the whole sample once. Later samples with the same content
- * that differ only in time, thread and value are sent as a REC_REPEAT. It names the stored stack by
- * a slot and the generation of its content.
+/* Sends a finished sample. The ring receives a whole sample once. Later samples with the same
+ * content, which differ only in time, thread and value, are sent as a REC_REPEAT. It refers to the
+ * stored stack by a slot and the generation of the slot's content.
  *
- * Such a record never precedes the stack that it refers to, and never follows one that has taken
- * its slot. The ring is one queue in the order of the reservations, and
- *   - an entry becomes valid after the whole sample has its room: its users reserve later;
- *   - a writer of an entry makes its version odd before it reserves. A user of the entry reads the
- *     version again after its reservation. If the version is unchanged, the user came first. Else
- *     the user discards its room, and sends the whole sample.
- * A reservation takes a lock, which orders these accesses. A full ring leaves no hole: the entry
- * remains unchanged, and the stack is sent at its next sample.
+ * A REC_REPEAT never precedes its stack in the ring, and never follows the next stack in the same
+ * slot. The ring is one queue in the order of the reservations, and two rules hold:
+ *   - An entry becomes valid after ring space for the whole sample is reserved, so its users
+ *     reserve later.
+ *   - A writer of an entry makes its version odd before it reserves. A user of the entry reads the
+ *     version again after its reservation. If the version is unchanged, the user has reserved
+ *     first. Otherwise the user discards its space, and sends the whole sample.
+ * A reservation takes a lock, which orders these accesses. If the ring is full, the entry remains
+ * unchanged, and the stack is sent with its next sample.
  *
  * Two writers of one entry exclude each other: the second one sends its sample without storing it.
  * So does a tick that interrupts a program which is about to write. */
@@ -84,7 +85,7 @@ __noinline int content__add(struct scratch *scratch, __u32 begin, __u32 end)
 	return 0;
 }
 
-/* The part of a sample's head that belongs to its content, as words. */
+/* The words of a sample's head that belong to its content. */
 #define CONTENT_AT    __builtin_offsetof(struct rec_sample, tgid)
 #define CONTENT_WORDS 6
 _Static_assert(CONTENT_AT + 8 * CONTENT_WORDS == sizeof(struct rec_sample), "a sample's head");
@@ -94,7 +95,8 @@ static __always_inline __u32 min_u32(__u32 a, __u32 b)
 	return a < b ? a : b;
 }
 
-/* Native frames come first, because the hash of the absent ones is available. */
+/* Hashes the content of the sample. Native frames come first, because the hash of the absent cached
+ * frames is available. */
 static __always_inline void content__hash(struct scratch *scratch, __u32 n_words)
 {
 	const __u64 *head = (const __u64 *)((const char *)&scratch->sample + CONTENT_AT);
@@ -225,7 +227,7 @@ static __always_inline enum sent sent__repeat_about(const struct rec_sample *sam
 	return SENT;
 }
 
-/* Sends the whole sample, with the slot and the generation in it. */
+/* Sends the whole sample, which includes its slot and generation. */
 static __always_inline enum sent sample__send(struct scratch *scratch, __u32 n_words)
 {
 	cached__complete(scratch);
@@ -292,8 +294,9 @@ static __always_inline enum sent sample__send_once(struct scratch *scratch, __u3
 	return sent;
 }
 
-/* Returns the weight of a sample that could not be sent to the rest of its event. The total of a
- * sample whose value is pending is that of its object. It is unknown whether an allocation is
+/* Adds the weight of a sample that could not be sent to the rest of its event. If the value of
+ * block I/O is pending, the total is in bytes, and comes from the sample's object. Other pending
+ * samples are allocations. They are not added, because it is unknown whether they remain
  * outstanding. */
 static __always_inline void sample__lose(const struct rec_sample *sample)
 {

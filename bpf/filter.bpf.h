@@ -54,7 +54,7 @@ static __always_inline int filter__text_holds(const struct filter_test *test, __
 static __always_inline int filter__compare(const struct filter_test *test, __u64 value)
 {
 	__u64 with = test->value;
-	/* signed numbers in the order of unsigned ones */
+	/* Flipping the sign bit orders signed numbers like unsigned ones. */
 	__u64 flip = test->is_signed ? 1ULL << 63 : 0;
 
 	switch (test->op) {

@@ -25,8 +25,8 @@ enum filter_op {
 	FILTER_ANY_BIT,
 };
 
-/* An argument, or a value that is reached from it: a pointer at each of `offsets`, and at the last
- * of them the value. */
+/* A test of an argument, or of a value that is reached from it. There is a pointer at each of
+ * `offsets`, and the value at the last of them. */
 struct filter_test {
 	__u8 argument; /* index from 0; FILTER_THREAD: address of the current task_struct */
 	__u8 n_steps;

@@ -5,21 +5,22 @@
 /* Rules for code without any information except its bytes.
  *
  * rbp may be the frame pointer of the function at the pc, that of a function further out, or any
- * number. It is further out if the code at the pc has none, or has not set it yet. A wrong choice
- * invents or hides a call. So rbp is used only with proof, of which there are three:
+ * number. It belongs to a function further out if the function at the pc has no frame pointer, or
+ * has not set it yet. A wrong choice invents or hides a call. So rbp is used only with proof, of
+ * which there are three:
  *
  *   - The instructions from the pc on lead directly to a return (epilogue__rule). They give the
  *     place of the return address, independently of the rest of the code.
  *   - The function is about to set rbp: `push %rbp` or `mov %rsp,%rbp` is next (prologue__rule).
- *   - A call ends at the word behind the one that rbp points to, and at no word between the stack
- *     pointer and that. A function that was called by the owner of rbp would have left its return
- *     address there (pointer__is_proven).
+ *   - The word after the one at rbp is a return address (a call instruction ends there), and no
+ *     word between the stack pointer and rbp is. If rbp belonged to a caller, the return address
+ *     into that caller would be there (pointer__is_proven).
  *
- * The third proof fails if a word left over from earlier calls happens to be such an address. But
- * it is a property of the code that the code at a pc has its frame in rbp. Once proven, it is
- * cached by the pc and the bytes around it. A runtime's hook for its own compiler needs no such
- * proof (TABLELESS_POINTER). Two other kinds of code need none either (unwind_state.keeps). One has
- * a prologue that was seen in its file. The other is from a runtime's compiler, as far as that
+ * The third proof fails if a word left over from earlier calls happens to be a return address. But
+ * whether rbp is the frame pointer at a pc is a property of the code. A proof is therefore cached,
+ * by the pc and the bytes around it. A runtime's hook for its own compiler needs no such proof
+ * (TABLELESS_POINTER). Two other kinds of code need none either (unwind_state.keeps). One has a
+ * prologue that was seen in its file. The other is from a runtime's compiler, as far as that
  * maintains frame pointers. In these, a frame without proof is inferred. */
 
 #include "bpf/return_address.bpf.h"
@@ -96,7 +97,7 @@ static __always_inline int epilogue__longer(struct unwind_state *u, __u32 at, __
 }
 
 /* Recognises `mov %reg,%rax` in either encoding (REX.W, opcode, ModRM with two registers). It sets
- * the result, for example as the last instruction of HotSpot's flush_icache_stub. */
+ * the return value, for example as the last instruction of HotSpot's flush_icache_stub. */
 static __always_inline int epilogue__is_result(__u32 first)
 {
 	__u32 rex = first & 0xfa, modrm = first >> 16 & 0xff, opcode = first >> 8 & 0xff;
@@ -157,7 +158,8 @@ static long epilogue__step(__u32 index, void *unused)
 	return scratch->unwind.epilogue.found != EPILOGUE_GOES_ON;
 }
 
-/* Returns the address @distance above the base of the distances. */
+/* Returns the address that is @distance bytes above the register to which the distances relate: rbp
+ * or the stack pointer. */
 static __always_inline __u64 epilogue__at(const struct unwind_state *u, __s32 distance)
 {
 	return (u->epilogue.by_rbp ? u->rbp : u->sp) + distance;
@@ -244,9 +246,9 @@ static __always_inline int insn__has_left(const struct unwind_state *u)
 	       ((u->code[0] >> 56 == POP_RBP && IS_TAIL(u->code[1])) || IS_LEFT(u->code[0]));
 }
 
-/* Searches the way out in the instructions at the pc of a frame. That is the innermost frame, or
- * one whose caller has no other evidence. Returns 1 with a rule. A negative result is a property of
- * the code, and is cached. */
+/* Searches the instructions from the pc on for a way to a return. Is called for the innermost
+ * frame, and for frames whose caller has no other evidence. Returns 1 if it has set u->rule. A
+ * negative result is a property of the code, and is cached. */
 static __always_inline int insn__rule(struct unwind_state *u, int checks, int with_rbp)
 {
 	if (recent__facts(u, u->pc) & RECENT_BODY)
@@ -308,12 +310,13 @@ _Static_assert(POINTER_WORDS_MAX < 1 << RECENT_WORD_BITS, "room for an index");
 
 enum { CALL_ELSEWHERE, CALL_UNKNOWN, CALL_OF_STUB };
 
-/* Returns the relation of the return address u->seek to the code at u->pc, which usually maintains
- * frame pointers. Left-over words are mostly from calls of other functions, which the instructions
- * of the call show. The call may be of a function in front of the pc that begins without a
- * prologue. Then that function is a stub of the compiler, and this is its return address. A
- * function with a prologue has a frame where it calls others, but not everywhere. The call of an
- * innermost function proves nothing either: it may have jumped here. */
+/* Returns the relation between the call before the return address u->seek and the code at u->pc,
+ * which usually maintains frame pointers. Left-over words on the stack are mostly return addresses
+ * of calls to other functions, as the call instructions show (CALL_ELSEWHERE). The called function
+ * may begin shortly in front of the pc, without a prologue. Then it is a stub of the compiler, and
+ * this is its return address (CALL_OF_STUB). A function with a prologue has a frame when it calls
+ * others, but not at every instruction. In the innermost function, the call proves nothing either,
+ * because the called function may have jumped here (CALL_UNKNOWN). */
 __weak __noinline int call__relation(struct unwind_state *u)
 {
 	__u64 target, code = 0;
@@ -431,8 +434,8 @@ static __always_inline int pointer__is_maintained(const struct unwind_state *u)
 	return u->keeps & (u->leaf ? KEEPS_LEAVES : KEEPS_CALLERS);
 }
 
-/* Sets u->rule by rbp. Returns a counter on failure. @is_proven: the code certainly has frame
- * pointers. */
+/* Sets u->rule by rbp. Returns 0, or the counter of the failure. @is_proven: the code certainly has
+ * frame pointers. */
 static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, int is_proven)
 {
 	struct unwind_rule *rule = &u->rule;
@@ -445,7 +448,8 @@ static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, in
 		return COUNT_NO_RULE;
 	if (stack__read(u, u->rbp + 8))
 		return COUNT_STACK_READ;
-	/* With UNWIND_MODE_FP the next step checks it, and the walk has no alternative. */
+	/* With UNWIND_MODE_FP, the next step checks the return address, and the walk has no
+	 * alternative rule. */
 	if (!is_proven && cfg_unwind != UNWIND_MODE_FP && u->value &&
 	    !insn__follows_call(u, u->value))
 		return COUNT_UNPROVEN;

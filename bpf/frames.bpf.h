@@ -3,10 +3,10 @@
 #define BRAID_FRAMES_BPF_H
 
 /* Open calls of a thread, each identified by its frame: the address of its return address, the
- * return address itself, and the event. A call that is cut by an exception, a longjmp or a thread's
- * end never returns. Its entry stays until a call begins at the same address, or until the entry is
- * the oldest of a full set. Entries need not be in the order of a stack, so that a thread may have
- * several stacks. */
+ * return address itself, and the event. A call that an exception, a longjmp or the end of the
+ * thread has ended never returns. Its entry stays until a call begins at the same address, or until
+ * the entry is the oldest of a full set. Entries need not be in the order of a stack, so that a
+ * thread may have several stacks. */
 
 #include "bpf/scratch.bpf.h"
 

@@ -43,9 +43,9 @@ struct glibc_mutex {
 #define MUTEX_KINDS_MAX 1024 /* types and flags are bits below this */
 #define MUTEX_WAITED	2    /* value of `lock`: taken, with waiters */
 
-/* Returns the id of the thread that holds the lock for which @command waits while it is @value; 0:
- * unknown. The id is that of the process's own PID namespace: in another namespace it has no
- * meaning. */
+/* Returns the id of the thread that holds @mutex; 0: unknown. A thread waits for the mutex by the
+ * futex command @command, while the mutex's word is @value. The id is only meaningful in the
+ * process's own PID namespace. */
 static inline __u32 futex__owner(const struct glibc_mutex *mutex, __u32 command, __u32 value)
 {
 	if (COMMAND(LOCK_PI) & 1U << command || COMMAND(LOCK_PI2) & 1U << command)

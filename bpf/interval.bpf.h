@@ -2,8 +2,8 @@
 #ifndef BRAID_INTERVAL_BPF_H
 #define BRAID_INTERVAL_BPF_H
 
-/* Events whose value is the time between two occurrences in one thread. The data until the end
- * belongs to the task, and is freed with it. */
+/* Events whose value is the time between two occurrences in one thread. The start of an interval is
+ * stored with the task, and is freed with it. */
 
 #include "bpf/budget.bpf.h"
 #include "bpf/sampler.bpf.h"
@@ -24,8 +24,8 @@ struct {
 	__type(value, struct task_times);
 } task_times __weak SEC(".maps");
 
-/* Returns the time, limited to the recording: an interval that began before its end counts until
- * then. */
+/* Returns the current time, limited to the recording: an interval that is in progress at the end of
+ * the recording counts until that end. */
 static __always_inline __u64 interval__now(void)
 {
 	__u64 now_ns = bpf_ktime_get_ns();
@@ -55,8 +55,8 @@ static __always_inline struct task_times *times__make(void)
 	return times;
 }
 
-/* Returns the weight of the sample for such an interval, or NULL if it is not sampled. The part of
- * an interval before the recording does not count. @now_ns is interval__now(). */
+/* Returns the weight of the sample for an interval of @event from @begin_ns to @now_ns, or NULL if
+ * it is not sampled. The part before the recording does not count. @now_ns is interval__now(). */
 static __always_inline const struct worth *interval__choose(struct task_times *times, __u32 event,
 							    __u64 begin_ns, __u64 now_ns)
 {
@@ -103,8 +103,8 @@ static __always_inline const struct worth *interval__end(__u32 event)
 	return interval__choose(times, event, since_ns, interval__now());
 }
 
-/* Ends an interval as interval__end does, with the start @since_ns: at a return of a call whose
- * entry was seen. */
+/* Ends an interval as interval__end() does, but with the start @since_ns. It is called when a call
+ * returns whose entry was seen. */
 static __always_inline const struct worth *interval__end_since(__u32 event, __u64 since_ns)
 {
 	struct task_times *times = times__make();

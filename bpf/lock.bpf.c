@@ -6,9 +6,9 @@
 /* Contended locks of user space: threads that wait for a futex, the duration, and the threads that
  * wake them. A lock without waiters makes no system call, and costs nothing.
  *
- * A wait is noted at the start of the system call, and sampled at its end. The thread has not moved
- * meanwhile, and its registers are those of the call. bpf/under_way.bpf.c lists the threads that
- * still wait at the end of the recording (a deadlock never ends). */
+ * The program records a wait at the start of the system call, and samples it at the end. In between
+ * the thread runs no user code, so its registers are still those of the call. bpf/under_way.bpf.c
+ * lists the threads that still wait at the end of the recording (a deadlock never ends). */
 
 /* The registers of the system call that describe the wait: all registers would not fit on the
  * stack. */
@@ -182,8 +182,8 @@ int lock_on_sys_enter(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Handles a wait whose start was not seen. If it is the first event of the thread, it was in
- * progress when the recording began. Returns NULL if it is not such a wait. */
+/* Handles a wait whose start was not seen. It was in progress when the recording began if it is the
+ * first event of the thread. Otherwise returns NULL. */
 static __always_inline struct lock_thread *lock__under_way(const struct pt_regs *from,
 							   struct lock_thread *thread)
 {
@@ -198,7 +198,7 @@ static __always_inline struct lock_thread *lock__under_way(const struct pt_regs 
 		return NULL;
 	if (!thread)
 		thread = lock__thread();
-	/* User space may have taken the one that never ended. */
+	/* User space may already have reported this wait as one that has not ended. */
 	return thread && !__sync_lock_test_and_set(&thread->seen, 1) ? thread : NULL;
 }
 

@@ -17,9 +17,9 @@ static __always_inline int waits_in(const struct rec_sample *sample, __u64 start
 }
 
 /* Returns 1 if the thread waits for musl's condition variable at @cond. A waiter sleeps on a word
- * of its own stack, in a struct waiter {prev, next, state, barrier}. It is linked between earlier
- * and later ones, or to the variable's _c_head and _c_tail (src/thread/pthread_cond_timedwait.c,
- * from 1.1.7 on). The newest is the head, in whose direction the search goes. */
+ * of its own stack, in a struct waiter {prev, next, state, barrier}. This struct is linked to those
+ * of earlier and later waiters. The newest waiter is the variable's _c_head, the oldest its _c_tail
+ * (src/thread/pthread_cond_timedwait.c, from 1.1.7 on). The search goes towards the head. */
 #define MUSL_COND_HEAD	    8
 #define MUSL_WAITER_BARRIER 20
 #define MUSL_WAITERS_MAX    32
@@ -38,8 +38,8 @@ static __always_inline int waits_by_musl_cond(const struct rec_sample *sample, _
 	return at == head;
 }
 
-/* Sets the state. A thread with several interpreters may hold one's lock while it waits for
- * another's. */
+/* Sets the lock state of the sample. LOCK_WAITED takes precedence: a thread with several
+ * interpreters may hold the lock of one while it waits for that of another. */
 static __always_inline void sample__lock(struct rec_sample *sample, enum lock_state lock)
 {
 	__u8 before = sample->condition.lock;
@@ -66,8 +66,8 @@ static __always_inline int numbers_are_ours(void)
 	       BPF_CORE_READ(upid.ns, ns.inum) == cfg_pidns_ino;
 }
 
-/* Records the owner of the lock that the thread waits for. Its id, as the owner itself sees it, is
- * at @tid_at. */
+/* Records the owner of the lock that the thread waits for. @tid_at: address of the owner's id in
+ * its own PID namespace. */
 static __always_inline void sample__waits_for(struct rec_sample *sample, __u64 tid_at)
 {
 	__u32 tid;

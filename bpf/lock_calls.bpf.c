@@ -6,10 +6,12 @@
 #include "bpf/lock_thread.bpf.h"
 
 /* Calls that take a lock of the C library, by probes at their beginning and at their return. A call
- * is a wait if the lock was taken when it began, or if the thread slept in it. Then it is sampled
- * at its return, in its caller. All other calls only cost the probes. */
+ * counts as a wait if another thread held the lock when it began, or if the thread slept in it.
+ * Such a call is sampled when it returns, with its caller as the innermost frame. All other calls
+ * only cost the probes. */
 
-/* A function of musl that calls another one is part of the same wait, within this distance. */
+/* In musl, one of these functions may call another. Both calls are the same wait if their stack
+ * pointers are less than this many bytes apart. */
 #define INNER_BYTES 512
 
 /* The words with the state of a lock: those of glibc's mutex and of its struct
@@ -107,7 +109,8 @@ int lock_on_call(struct pt_regs *ctx)
 		     rec->sp - sp < INNER_BYTES))
 		return 0;
 	rec->since_ns = 0;
-	if (bpf_probe_read_user(&lock, sizeof(lock), (void *)address)) /* at the end of a page */
+	/* Near the end of a page, only the smaller struct may be readable. */
+	if (bpf_probe_read_user(&lock, sizeof(lock), (void *)address))
 		bpf_probe_read_user(&lock, sizeof(struct glibc_mutex), (void *)address);
 	if (cookie & LOCK_CALL_MUSL)
 		look_at_musl(rec, &lock, call);

@@ -22,9 +22,10 @@ enum lock_call {
 #define LOCK_CALL_MASK 0xff
 #define LOCK_CALL_MUSL 0x100 /* musl's structs instead of glibc's */
 
-/* A mutex in the order of locks, as the first words of such a sample: the one to be taken, then
- * those held, the newest first. It is identified by its address, and a number that changes when
- * another mutex is at that address; initially 0. */
+/* A mutex in the order of locks, as one word: its address, and a number that changes when another
+ * mutex is at that address (initially 0). A sample of lock-order begins with such words. The first
+ * is the mutex that the thread is about to take. Then follow the mutexes that it holds, newest
+ * first. */
 #define LOCK_NODE(address, life) ((address) | (__u64)(life) << 47)
 #define LOCK_NODE_ADDRESS(node)	 ((node) & ((1ULL << 47) - 1))
 #define LOCK_NODE_LIFE(node)	 ((node) >> 47 & 0xffff)

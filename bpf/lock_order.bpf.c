@@ -24,7 +24,7 @@ struct {
 	__type(value, struct lock_order_thread);
 } lock_order_threads SEC(".maps");
 
-/* Sampled orders. An evicted one is sampled once more. */
+/* Sampled orders. If an order is evicted, it is sampled once more. */
 struct lock_edge {
 	__u64 from, to; /* nodes */
 	__u32 tgid, tid;
@@ -37,7 +37,7 @@ struct {
 	__type(value, __u32);
 } lock_edges SEC(".maps");
 
-/* Numbers of mutexes after the first one at an address. */
+/* The value is the current LOCK_NODE_LIFE of an address that has had more than one mutex. */
 struct lock_place {
 	__u64 address;
 	__u32 tgid;
@@ -126,7 +126,8 @@ static __always_inline void forget(__u64 address, __u32 tgid)
 	bpf_map_update_elem(&lock_lives, &place, &life, BPF_ANY);
 }
 
-/* Returns 1 if one of these orders is new. With @seen it records them as seen. */
+/* Returns 1 if the order from any held mutex to @node is new. With @seen, also records these orders
+ * as seen. */
 static __always_inline int has_new(const struct lock_order_thread *thread, __u64 node, __u32 tgid,
 				   int seen)
 {
@@ -208,7 +209,7 @@ int lock_order_on_call(struct pt_regs *ctx)
 		return 0;
 	}
 	if (call == LOCK_CALL_MUTEX_TRY) {
-		/* In musl the call that waits ends as one that may fail. */
+		/* In musl, a function that waits ends in a call of the one that may fail. */
 		if (!(cookie & LOCK_CALL_MUSL && thread->last == address &&
 		      thread->last_sp - ctx->rsp < INNER_BYTES)) {
 			thread->tried = address;

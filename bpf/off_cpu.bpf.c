@@ -4,11 +4,11 @@
 /* Waiting: intervals in which a thread is off the CPU.
  *
  * A switch is seen twice in its thread. The first is at the departure from the CPU (sched_switch,
- * where it is still the current task). The second is after the return (sched_exit_tp, from
- * Linux 6.16 on, at the end of __schedule() in kernel/sched/core.c). The departure is only noted.
- * The stack is walked after the return, and only if the interval is sampled. The thread has not
- * moved meanwhile, its memory is mapped again, and the kernel's frames are still those of the wait.
- * Older kernels: bpf/off_cpu_before.bpf.c. */
+ * where it is still the current task). The second is after the return (sched_exit_tp, from Linux
+ * 6.16 on, at the end of __schedule() in kernel/sched/core.c). At the departure, only its time is
+ * recorded. The stack is walked after the return, and only if the interval is sampled. The thread
+ * has run no user code in between, its memory is accessible again, and the kernel's frames are
+ * still those of the wait. Older kernels: bpf/off_cpu_before.bpf.c. */
 
 /* Memory for list_threads, which runs only once at a time. */
 struct {
@@ -21,7 +21,8 @@ struct {
 /* Waits below the user's minimum are only summed up. */
 __u64 waits_below = 0, waits_below_ns = 0;
 
-/* (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state) */
+/* Arguments: bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int
+ * prev_state. */
 SEC("?raw_tp")
 int off_cpu_leave(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -40,12 +41,13 @@ static __always_inline int is_in_syscall(struct task_struct *task)
 
 #define THREAD_BYTES 16384 /* kernel stack: THREAD_SIZE, arch/x86/include/asm/page_64_types.h */
 
-/* Returns 1 if an interrupt does this, in any thread. If it interrupted the kernel, it runs on its
- * own stack. The arguments of a raw tracepoint (bpf_trace_run1() in kernel/trace/bpf_trace.c) are
- * on the current stack. If it interrupted user code, it runs on the thread's stack, and the thread
- * is in no system call (arch/x86/include/asm/irq_stack.h). preempt_count is not used: it has had
- * three names, and none without CONFIG_KALLSYMS_ALL. This is assembly, because the verifier allows
- * comparisons of the context's address, but no arithmetic with it. */
+/* Returns 1 if the program runs in an interrupt, whichever thread was interrupted. An interrupt of
+ * the kernel runs on its own stack. The arguments of a raw tracepoint (bpf_trace_run1() in
+ * kernel/trace/bpf_trace.c) are on the current stack. An interrupt of user code runs on the
+ * thread's stack, and the thread is in no system call (arch/x86/include/asm/irq_stack.h).
+ * preempt_count is not used: it has had three names, and none without CONFIG_KALLSYMS_ALL. This is
+ * assembly, because the verifier allows comparisons of the context's address, but no arithmetic
+ * with it. */
 static __always_inline int is_interrupt(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -60,7 +62,8 @@ static __always_inline int is_interrupt(struct bpf_raw_tracepoint_args *ctx)
 	return outside || !(task->flags & PF_KERNEL_CREATED || is_in_syscall(task));
 }
 
-/* Threads of others, which may belong to another user, are not shown. */
+/* 1: wakers outside of the targets are not shown, because they may belong to another user.
+ * Interrupts are shown. */
 extern const volatile __u32 cfg_targets_only;
 
 /* Begins the sample of the thread that wakes another one. */
@@ -90,8 +93,8 @@ static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, 
 	return scratch;
 }
 
-/* Returns 1 if the waker of this wait is sampled. That is true if the wait, which has the clock,
- * will be sampled. */
+/* Returns 1 if the waker of this wait is sampled. If waits are sampled, too, they own the clock,
+ * and the waker is sampled with its wait. */
 static __always_inline int waker__is_due(struct waiting_rec *rec, __u64 interval_ns, __u64 now_ns,
 					 struct worth *ret_worth)
 {
@@ -103,7 +106,7 @@ static __always_inline int waker__is_due(struct waiting_rec *rec, __u64 interval
 			      ret_worth);
 }
 
-/* (struct task_struct *p), in the waking thread. */
+/* Arguments: struct task_struct *p. Runs in the waking thread. */
 SEC("?raw_tp")
 int off_cpu_wake(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -133,7 +136,7 @@ int off_cpu_wake(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* (bool is_switch), in the thread that has returned. */
+/* Arguments: bool is_switch. Runs in the thread that has returned. */
 SEC("?raw_tp")
 int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -144,7 +147,7 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 	__u64 off_ns, now_ns;
 	struct worth worth;
 
-	/* Not after a schedule() without a switch. */
+	/* The hook also runs after a schedule() without a switch. */
 	if (!rec || !rec->off_ns || !ctx->args[0])
 		return 0;
 	now_ns = off_cpu__now();
@@ -166,7 +169,7 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Stores the return probes that have changed the thread's stack. */
+/* Stores the return probes that have replaced return addresses on the thread's stack. */
 static __always_inline void put_returns(struct task_struct *task, struct waiting_thread *ret)
 {
 	const struct xol_area *area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
@@ -183,8 +186,8 @@ static __always_inline void put_returns(struct task_struct *task, struct waiting
 	ret->n_returns = i;
 }
 
-/* Lists waiting threads of targets for user space. It has no other access to their registers
- * without stopping them. */
+/* Lists waiting threads of targets for user space. User space cannot read their registers by other
+ * means without stopping them. */
 SEC("?iter/task")
 int list_threads(struct bpf_iter__task *ctx)
 {

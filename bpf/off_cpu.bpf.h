@@ -2,12 +2,13 @@
 #ifndef BRAID_OFF_CPU_BPF_H
 #define BRAID_OFF_CPU_BPF_H
 
-/* Notes of threads that leave the CPU, and the weight of their waits, for both kinds of hooks
+/* Records of threads that leave the CPU, and the weight of their waits, for both kinds of hooks
  * (bpf/off_cpu.bpf.c, bpf/off_cpu_before.bpf.c).
  *
- * The note is in a hash by thread id, not in task storage. The program of sched_waking gets another
- * task than its own, which raw tracepoints cannot pass to bpf_task_storage_get(). User space adds
- * the threads that wait when the recording begins, and reads the ones that wait when it ends. */
+ * The records are in a hash by thread id, not in task storage. The program at sched_waking needs
+ * the record of another task than the current one, and a raw tracepoint cannot pass that task to
+ * bpf_task_storage_get(). User space adds the threads that wait when the recording begins, and
+ * reads the ones that wait when it ends. */
 
 #include "bpf/sampler.bpf.h"
 
@@ -38,10 +39,10 @@ static __always_inline __u32 state_of(int preempted, __u64 task_state)
 
 /* A switch takes one or two microseconds. The scheduler counts them as running time of the next
  * thread, from before sched_switch on (update_rq_clock() in __schedule(), kernel/sched/core.c). The
- * hooks are later. The difference is available when the thread leaves the next time, and is
- * subtracted from its waits then. Otherwise threads that switch tens of thousands of times a second
- * would wait longer than their wall time minus their running time. It is negligible for long runs
- * or waits, where the clocks' rates differ by more: */
+ * hooks run later than that. The difference can be computed when the thread leaves the CPU the next
+ * time, and is then subtracted from its waits. Otherwise threads that switch tens of thousands of
+ * times a second would wait longer than their wall time minus their running time. It is negligible
+ * for long runs or waits, where the clocks' rates differ by more: */
 #define SHORT_NS 1000000
 
 static __always_inline void note_run(struct waiting_rec *rec, struct task_struct *task,
@@ -83,7 +84,8 @@ static __always_inline void off_cpu__leave(struct task_struct *task, int preempt
 					   __u64 task_state)
 {
 	__u32 tid = task__tid(task), tgid;
-	/* First, because threads that switch often have an entry: they need only one look-up. */
+	/* This look-up comes first: threads that switch often have an entry, and need no other
+	 * look-up. */
 	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid), new = {};
 	__u32 state = state_of(preempted, task_state);
 	__u64 now_ns = bpf_ktime_get_ns();
@@ -130,8 +132,8 @@ static __always_inline int off_cpu__choose(struct waiting_rec *rec, __u32 event,
 	return budget__choose(event, &rec->clock, interval_ns, now_ns, ret_worth);
 }
 
-/* Returns the time, limited to the recording. An interval that began before its end counts until
- * then. */
+/* Returns the current time, limited to the recording: an interval that is in progress at the end of
+ * the recording counts until that end. */
 static __always_inline __u64 off_cpu__now(void)
 {
 	__u64 now_ns = bpf_ktime_get_ns();

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/off_cpu.bpf.h"
 
-/* Waiting, on kernels without a hook after the return of a thread (sched_exit_tp, Linux 6.16). In
- * these, the only part of the scheduler that runs in the thread itself is where it leaves.
+/* Waiting, on kernels without a hook after the return of a thread (sched_exit_tp, Linux 6.16). On
+ * these kernels, the scheduler's only hook that runs in the thread itself is the one at its
+ * departure.
  *
  * The length of a wait, and so the decision about a sample, is available at the sched_switch to the
- * thread. It runs in the previous task. That can read the thread's kernel stack and registers, but
- * not its memory. The memory is walked at the next of these places that the thread passes before it
- * runs user code:
+ * thread. That hook runs in the previous task, which can read the thread's kernel stack and
+ * registers, but not its memory. So the thread's user stack is walked at the first of these places
+ * that the thread passes before it runs user code:
  *   - rseq_update, on the way to user space, of each thread that was switched and has registered
  *     restartable sequences: glibc does this for all threads since 2.35 (kernel/rseq.c);
  *   - sys_exit, of other threads that waited in a system call;
  *   - the next sched_switch by which it leaves, as it may wait several times on its way.
- * A thread that passes none of these and has moved on is sampled with the kernel's frames alone.
+ * If a thread runs user code without passing any of these, its sample has the kernel's frames
+ * alone.
  *
  * On some machines a few switches are not reported. Those from threads of Firecracker's agent in
  * the guest are missing sometimes, for all tracers. A thread that has returned unseen is noticed at
@@ -22,7 +24,7 @@ struct wait_over {
 	struct worth worth;
 	__u64 link;
 	__u64 time_ns; /* end of the wait */
-	__u64 sp, ip;  /* user code's; they show whether it has moved on */
+	__u64 sp, ip;  /* user registers; if they differ, the thread has run user code since */
 	__u32 peer, state;
 	__u64 n_kernel;
 	__u64 kernel[KERNEL_FRAMES_MAX];
@@ -44,7 +46,8 @@ struct {
 	__type(value, struct wait_over);
 } wait_over_new SEC(".maps");
 
-/* 1: a thread was seen whose return only sys_exit sees. 2: user space has handled it. */
+/* 1: a thread without restartable sequences was seen, whose return only sys_exit reports. 2: user
+ * space has reacted. */
 __u32 off_cpu_without_rseq = 0;
 
 static __always_inline void note_rseq(struct task_struct *task)
@@ -118,7 +121,8 @@ static __always_inline void come_back(struct waiting_rec *rec, struct task_struc
 	budget__spend(event, now_ns);
 }
 
-/* (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state) */
+/* Arguments: bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int
+ * prev_state. */
 SEC("?tp_btf/sched_switch")
 int off_cpu_switch(__u64 *ctx)
 {
@@ -139,9 +143,10 @@ static __always_inline int has_moved(const struct wait_over *over, const struct 
 	return regs->rsp != over->sp || over->ip - regs->rip > 2;
 }
 
-/* Handles the current thread, whose return was not seen. The scheduler has the time of the return,
- * if it has updated its sums since: that is where the thread leaves. So a note by user space about
- * a thread on its way back is unusable, and one without `exec_ns` does not give the time. */
+/* Handles the current thread, whose return no hook has reported. Its running time since the wait
+ * gives the time of the return. The scheduler has updated this sum only when the thread leaves the
+ * CPU again. Therefore a record by user space about a thread that is returning is unusable, and a
+ * record without `exec_ns` does not give the time. */
 static __always_inline void come_back_unseen(struct waiting_rec *rec, struct task_struct *task,
 					     __u32 tid)
 {
@@ -152,8 +157,8 @@ static __always_inline void come_back_unseen(struct waiting_rec *rec, struct tas
 	come_back(rec, task, tid, now_ns, 0);
 }
 
-/* Runs at each of the places above, in the thread itself; where it leaves, before
- * off_cpu_switch. */
+/* Runs at each of the places above, in the thread itself. At a departure it runs before
+ * off_cpu_switch(). */
 SEC("?raw_tp")
 int off_cpu_over(struct bpf_raw_tracepoint_args *ctx)
 {

@@ -30,9 +30,9 @@ static __always_inline const struct probe_rec *probe__rec(struct pt_regs *ctx)
 	return rec;
 }
 
-/* Returns the value of register @reg. It uses cases, because the verifier allows no computed offset
- * into the registers; the barrier prevents the compiler from computing one. It is inline, because
- * calls are the largest saving in a probe. */
+/* Returns the value of register @reg. This is a switch, because the verifier allows no computed
+ * offset into the registers; the barrier prevents the compiler from computing one. The function is
+ * inline, because avoiding calls saves the most time in a probe. */
 static __always_inline __u64 probe__reg(struct pt_regs *ctx, __u32 reg)
 {
 	__u64 value = 0; /* PROBE_REG_NONE */

@@ -77,7 +77,7 @@ static __always_inline volatile __u64 *recent__entry(__u64 hash)
 	return bpf_map_lookup_elem(&recent, &key);
 }
 
-/* Returns the cached facts about the code at @address, from all of enum recent_fact. */
+/* Returns the cached facts (enum recent_fact) about the code at @address. */
 static __always_inline __u64 recent__facts(struct unwind_state *u, __u64 address)
 {
 	__u64 hash = recent__mix(u->recent, address), found;

@@ -99,7 +99,7 @@ static __always_inline int address__is_plausible(__u64 address)
 	return address >= PLAUSIBLE_MIN && address < PLAUSIBLE_END;
 }
 
-/* bpf/unwind.bpf.h */
+/* Defined in bpf/unwind.bpf.h. */
 __noinline int word__is_return_address(struct unwind_state *u, __u32 space);
 
 /* Reads the bytes before @address into u->value. If the page before is unreadable, only the bytes
@@ -162,10 +162,10 @@ __weak __noinline int insn__read(struct unwind_state *u)
 #define IS_CALL_AT(code)    (((code)&0xffff) == 0x15ff)
 #define IS_HLT_AT(code, at) (((code) >> 8 * (at)&0xff) == 0xf4)
 
-/* Returns 1 if the code at u->pc ends the program, by `call` and then `hlt`, with 0 or any other
- * argument. It begins with `endbr64` if the CPU's control-flow enforcement is built in. Libraries
- * of coroutines let a stack's first function return to such code. Nothing has called it, and no
- * frame lies outside of it. */
+/* Returns 1 if the code at u->pc ends the program: it sets an argument, 0 or another value, and
+ * then has `call` and `hlt`. It begins with `endbr64` in builds with the CPU's control-flow
+ * enforcement. Libraries of coroutines let a stack's first function return to such code. No code
+ * has called it, and no frame lies outside of it. */
 __weak __noinline int pc__never_returns(struct unwind_state *u)
 {
 	__u64 code, next;

@@ -29,17 +29,18 @@ __u32 last_program = 0;
 __u64 sample_from_ns = 0;
 __u64 sample_until_ns = 0;
 
-/* By number of the event: the number of occurrences per sample, the value of each in the event's
- * unit, and the minimum value for a sample. Then the number of all occurrences. The last one has
- * those since the last sample, if their values differ. */
+/* Arrays by number of the event. cfg_periods: occurrences per sample. cfg_values: value of each
+ * occurrence, in the event's unit. cfg_minima: minimum value of a sample. occurrences: number of
+ * all occurrences so far. period_rests: the occurrences since the last sample, if their values
+ * differ. */
 const volatile __u64 cfg_periods[2 * EVENTS_MAX] = {};
 const volatile __u64 cfg_values[2 * EVENTS_MAX] = {};
 const volatile __u64 cfg_minima[2 * EVENTS_MAX] = {};
 __u64 occurrences[2 * EVENTS_MAX] = {};
 struct rest_rec period_rests[2 * EVENTS_MAX] = {};
 
-/* User space increments it when it takes the rests. It is not 0, the epoch of clocks that never
- * ran. */
+/* User space increments it when it reads and resets the rests. It is never 0, the epoch of clocks
+ * that have not run yet. */
 __u32 rest_epoch = 1;
 
 const volatile __u32 cfg_budget_permille = 0;
@@ -48,7 +49,8 @@ const volatile __u32 cfg_limited = 0;
 const volatile __u32 cfg_intervals = 0;
 const volatile __u32 cfg_measured = 0;
 
-/* Bit n: event n has a filter; its value is the time since its beginning. */
+/* Bit n of cfg_filtered: event n has a filter. Bit n of cfg_paired: its value is the time since the
+ * interval began. */
 const volatile __u32 cfg_filtered = 0;
 const volatile __u32 cfg_paired = 0;
 

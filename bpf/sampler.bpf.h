@@ -40,7 +40,7 @@ static __noinline __attribute__((unused)) __u32 read_task_regs(struct scratch *s
 		return 0;
 	arch__copy_regs(u->regs, regs);
 	note_syscall(&scratch->sample, regs);
-	return arch__is_user(regs->cs) ? regs->cs : 0; /* io_uring workers: never there */
+	return arch__is_user(regs->cs) ? regs->cs : 0; /* io_uring workers never run user code */
 }
 
 /* Returns 1 if the task executes another program by now, but still has the registers of the
@@ -65,8 +65,8 @@ static __always_inline int is_between_programs(struct task_struct *task, struct 
 	return 0;
 }
 
-/* By event number, as bits: its samples are limited by the budget; the values of its occurrences
- * differ. */
+/* Bit n of cfg_limited: the budget limits the samples of event n. Bit n of cfg_measured: the values
+ * of its occurrences differ. */
 extern const volatile __u32 cfg_limited, cfg_measured;
 
 /* Returns 1 if this occurrence is the n-th (-c), like is_due(). Values that differ are added up, so
@@ -111,8 +111,8 @@ static __noinline int is_due(__u32 event, __u64 now_ns, struct worth *worth)
 }
 
 /* Claims scratch memory for a sample of the current task, which has no frames yet. @proc is the
- * target's entry; NULL: it is missing. Returns NULL if the sample is lost, which is counted. Its
- * worth goes back to the rest of the event. */
+ * target's entry; NULL: it is missing. Returns NULL if the sample is lost, which is counted. A lost
+ * sample's worth is added to the rest of the event. */
 static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns,
 						     const struct worth *worth,
 						     const struct proc_rec *proc, __u32 tgid)
@@ -254,7 +254,8 @@ static __always_inline void sample__unwind_from(struct pt_regs *ctx, struct scra
 	sample__unwind(ctx, scratch);
 }
 
-/* Likewise for a probe at a `ret`: from its caller, at the instruction after the call. */
+/* Unwinds like sample__unwind_from(), for a probe at a `ret`. It begins with the caller, at the
+ * instruction after the call. */
 static __always_inline void sample__unwind_from_caller(struct pt_regs *ctx, struct scratch *scratch)
 {
 	__u64 caller;

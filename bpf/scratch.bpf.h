@@ -117,7 +117,7 @@ struct scratch {
 	__u32 n_words;	    /* used of sample.words */
 	__u32 has_regs;	    /* the user registers of the task are those of its current code */
 	__u32 cs;	    /* code segment in these registers; 0: there are no registers */
-	__u32 limited;	    /* the cost of the sample is taken from the budget */
+	__u32 limited;	    /* the cost of the sample is charged to the budget */
 	struct cached_unwind_state cached;
 	__u32 n_runtime_frames;
 	struct runtime_frame runtime_frames[NATIVE_FRAMES_MAX];
@@ -165,8 +165,8 @@ struct {
 	__type(value, struct proc_rec);
 } targets __weak SEC(".maps");
 
-/* The programs after the trigger: the walkers by their slots, and the unwinder. An array takes
- * programs of one type only, so that each type of trigger has its own array. */
+/* The programs after the trigger: the walkers by their slots, and the unwinder. An array accepts
+ * programs of one type only, so each type of trigger has its own array. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, STAGES_N);
@@ -183,7 +183,7 @@ static __always_inline void count(enum counter counter)
 		__sync_fetch_and_add(value, 1);
 }
 
-/* Takes back a loss that count() has counted, and that turned out to be none. */
+/* Reverts count(), for a loss that turned out to be none. */
 static __always_inline void uncount(enum counter counter)
 {
 	__u32 key = counter;
@@ -351,8 +351,8 @@ static __always_inline void scratch__section(struct scratch *scratch, __u32 walk
 	sample->n_sections = at + 1;
 }
 
-/* Returns the flags of a walker's section. @complete: its frames are all frames; @truncated: some
- * found no room. */
+/* Returns the flags of a walker's section. @complete: the walker has found all frames; @truncated:
+ * some frames had no space. */
 static __always_inline __u32 section__flags(int complete, int truncated)
 {
 	return truncated ? SECTION_TRUNCATED : complete ? 0 : SECTION_BROKEN;
@@ -365,8 +365,8 @@ static __always_inline void scratch__walked(struct scratch *scratch, __u32 walke
 	scratch__section(scratch, walker, first_word, section__flags(complete, truncated));
 }
 
-/* Replaces the reason for which the native frames end, @stop; 0: a runtime's own record of the
- * stack proves that they reach its end. */
+/* Replaces the reason why the native frames end by @stop; 0: a runtime's own record of the stack
+ * proves that they reach its end. */
 static __always_inline void scratch__stop(struct scratch *scratch, __u32 stop)
 {
 	uncount(scratch->sample.stop);

@@ -18,7 +18,8 @@ struct emission {
 	__u64 sp; /* entries below are dead; 0: unknown */
 };
 
-/* Returns the index in the runtime's frame now, or the one from the probe. */
+/* Returns the current index (line or bytecode index) from the runtime's frame, or the index that
+ * the probe reported. */
 static __always_inline __u32 current_index(const struct shadow *shadow,
 					   const struct shadow_entry *entry)
 {
@@ -48,7 +49,8 @@ static long emit_step(__u32 index, void *arg)
 	return 0;
 }
 
-/* Returns flags of a section. */
+/* Adds the frames of @shadow to the sample, except frames below @sp, which are dead. Returns the
+ * flags of their section. */
 static __always_inline __u32 emit(struct scratch *scratch, struct shadow *shadow, __u64 sp)
 {
 	struct emission emission = { .shadow = shadow, .scratch = scratch, .sp = sp };
@@ -96,10 +98,10 @@ static __always_inline __u64 stack_end(const struct scratch *scratch)
 	return scratch->words[at & (SAMPLE_WORDS_MAX - 1)];
 }
 
-/* Returns the shadow stack of the stack that the thread is on, or NULL. If no probe has hit since
- * the thread changed its stack, that is another fiber stack than the current one. Stacks do not
- * overlap: the right one has its outermost call nearest above @sp, and not beyond the end of the
- * stack. */
+/* Returns the shadow stack for the stack that the thread is on, or NULL. If the thread has changed
+ * its stack since the last probe hit, this is not its current fiber stack. Stacks do not overlap.
+ * So the right one is the fiber stack whose outermost call is nearest above @sp, and not beyond the
+ * end of the stack. */
 static __always_inline struct shadow *fiber__sampled(struct shadow *head, struct scratch *scratch,
 						     __u64 sp)
 {

@@ -102,8 +102,8 @@ struct shadow {
 	/* ENTRY_LIVE_INDEX: (the 32 bits at match + index_offset) << index_shift */
 	__u16 index_offset;
 	__u16 index_shift;
-	/* While it is seeded. Stored here, because the verifier would track values in a program's
-	 * own memory. */
+	/* State of seeding. It is stored here, because the verifier would track values in a
+	 * program's own memory. */
 	__u64 seed_frame; /* the runtime's next frame, outwards */
 	__u64 seed_ns;
 	__u32 seed_n; /* number of frames */

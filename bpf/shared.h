@@ -114,7 +114,7 @@ enum {
 	PROC_FOLLOW = 1,     /* children become targets, too */
 	PROC_STARTING = 2,   /* about to execute the command: its user code is still braid's own */
 	PROC_URGENT = 4,     /* wakes user space at a fork, where it has work to do */
-	PROC_REQUESTED = 8,  /* the same at the end of this process, but not of its children */
+	PROC_REQUESTED = 8,  /* wakes user space at the end of the process, not of its children */
 	PROC_UNDECIDED = 16, /* user space decides whether the name of the process matches */
 	PROC_REFUSED = 32,   /* the name does not match */
 };
@@ -278,7 +278,8 @@ struct rec_program { /* REC_EXEC, REC_FOUND */
 	__u32 image;	   /* number of the program's image; 0: unknown */
 	__u32 command_len; /* bytes of its arguments, each with a NUL; at most COMMAND_BYTES */
 	__u32 is_kernel;   /* a kernel thread */
-	__u32 is_relieved; /* REC_EXEC: by another thread than the first, whose number it has now */
+	__u32 is_relieved; /* REC_EXEC: not the first thread has executed the program, and it has
+			      the first thread's id now */
 	__u32 pad;
 	char comm[THREAD_NAME_BYTES];
 	char command[COMMAND_BYTES];

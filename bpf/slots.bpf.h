@@ -83,8 +83,8 @@ static __always_inline int slot__claim(void)
 	return 0;
 }
 
-/* Returns the key of the running program's slot in maps with an entry per slot. SLOT_NONE, which is
- * in no map: it has claimed none. */
+/* Returns the key of the running program's slot in maps with an entry per slot. If the program has
+ * claimed no slot, returns SLOT_NONE, a key that no map has. */
 static __always_inline __u32 slot__key(void)
 {
 	__u32 first = bpf_get_smp_processor_id() * cfg_slots, slot = cfg_slot_first;

@@ -12,8 +12,8 @@ static __always_inline int switch__read(__u64 *to, __u64 from)
 	return bpf_probe_read_user(to, sizeof(*to), (void *)from) ? -1 : 0;
 }
 
-/* Reads the pointer into u->value, and the address of its word into *ret_at. Returns -1 if it is
- * unreadable, and 1 if there is no caller. */
+/* Reads the pointer to the other stack, as the rule says, into u->value, and the address of its
+ * word into *ret_at. Returns -1 if it is unreadable, and 1 if there is no caller. */
 static __always_inline int switch__follow(struct unwind_state *u, __u64 *ret_at)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -27,7 +27,7 @@ static __always_inline __u32 syscall__event(__u64 number)
 	return event ? *event : 0;
 }
 
-/* sys_enter's arguments: struct pt_regs *regs, long id */
+/* Arguments of sys_enter: struct pt_regs *regs, long id. */
 SEC("?raw_tp")
 int on_syscall_enter(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -49,8 +49,8 @@ int on_syscall_enter(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Returns 1 for a call that creates a thread or a program: its end is seen in the new one, which
- * never made the call. */
+/* Returns 1 for a call that creates a thread or a program. Its end is also seen in the new thread
+ * or program, which has not made the call. */
 static __always_inline int is_birth(__u64 number, __u64 failed)
 {
 	return number == SYSCALL_EXECVE || number == SYSCALL_EXECVEAT ||
@@ -83,7 +83,7 @@ static __always_inline struct task_times *syscall__under_way(struct bpf_raw_trac
 	return times;
 }
 
-/* sys_exit's arguments: struct pt_regs *regs, long ret. The kernel's frames here are left out,
+/* Arguments of sys_exit: struct pt_regs *regs, long ret. The kernel's frames here are left out,
  * because they have no relation to the finished call. */
 SEC("?raw_tp")
 int on_syscall_exit(struct bpf_raw_tracepoint_args *ctx)

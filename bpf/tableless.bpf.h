@@ -51,11 +51,11 @@ static __always_inline void note__is_of(struct unwind_state *u, __u64 checked_ns
 		u->checked_ns = checked_ns;
 }
 
-/* bpf/unwind.bpf.h */
+/* Defined in bpf/unwind.bpf.h. */
 __noinline __u32 mappings__version(__u32 space);
 
 /* Reads one word of stack memory at @address into u->value. Returns -1 if it is not readable.
- * bpf/unwind.bpf.h */
+ * Defined in bpf/unwind.bpf.h. */
 __noinline int stack__read(struct unwind_state *u, __u64 address);
 
 /* Reads the block that holds @address, and some words below, again. Returns -1 if it is not
@@ -71,8 +71,8 @@ static __always_inline int stack__holds(const struct unwind_state *u, __u64 at, 
 }
 
 /* Fills the block with @bytes of the stack at @at. The words start at the index *@ret_at, so that
- * no call is necessary for each of them. Returns -1 if the block cannot hold them; stack__read may
- * have another way. */
+ * no call is necessary for each of them. Returns -1 if the block cannot hold them; stack__read()
+ * may still succeed word by word. */
 static __always_inline int stack__have(struct unwind_state *u, __u64 at, __u32 bytes, __u64 *ret_at)
 {
 	if (at & 7 || at < u->sp)

@@ -5,10 +5,10 @@ const volatile __u32 cfg_scope = 0;
 const volatile __u32 cfg_scope_uid = 0;
 const volatile __u32 cfg_scope_not = 0;
 
-/* Id of the cgroup, which is never reused; 0: none. */
+/* Id of the cgroup in the scope; ids of cgroups are never reused; 0: none. */
 __u64 scope_cgroup = 0;
 
-/* Number of its changes by user space; each makes earlier verdicts stale. */
+/* Number of changes of scope_cgroup by user space. Each change makes earlier verdicts stale. */
 __u32 scope_changes = 0;
 
 /* By a cgroup's id: twice scope_changes, plus one if the cgroup is in the scope. */

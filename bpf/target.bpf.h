@@ -98,8 +98,8 @@ static __always_inline int target__is_any(const struct task_struct *task, __u32 
 }
 
 /* Changes the entry of a process, if it still exists. It uses the key, not the pointer of a
- * look-up: user space may replace or delete the entry meanwhile. The kernel then immediately gives
- * its memory to another process (preallocated or not: kernel/bpf/hashtab.c,
+ * look-up: user space may replace or delete the entry meanwhile. The kernel then immediately reuses
+ * its memory for another process (preallocated or not: kernel/bpf/hashtab.c,
  * kernel/bpf/memalloc.c). */
 static __always_inline void target__write(__u32 tgid, const struct proc_rec *proc)
 {

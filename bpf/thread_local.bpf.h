@@ -22,7 +22,7 @@ static __always_inline int read_user(void *to, __u32 size, __u64 from)
 /* musl's pthread_getspecific: `self->tsd[k]`; its PTHREAD_KEYS_MAX (include/limits.h) */
 #define MUSL_KEYS_MAX 128
 
-/* The value under a pthread key; 0 where the thread has none. */
+/* Reads the thread's value of the pthread key @key; 0 if it has none. Returns 0 or -1. */
 static __always_inline int read_specific(const struct c_library *libc, __u64 fsbase, __u32 key,
 					 __u64 *ret_value)
 {
@@ -48,10 +48,10 @@ static __always_inline int read_specific(const struct c_library *libc, __u64 fsb
 			 block + 16 * (key % PTHREAD_KEYS_PER_BLOCK) + 8);
 }
 
-/* TLS variant II: the thread's table of modules is at fs:8. glibc (tcbhead_t and dtv_t): 16 bytes
- * each, allocated with the thread's first use. musl (ldso/dynlink.c): a word each, and the first
- * one says how many there are: from 1.1.22 on a module is in the tables of all threads once dlopen
- * has returned. */
+/* TLS variant II: the address of the thread's table of modules is at fs:8. In glibc (tcbhead_t and
+ * dtv_t) an entry has 16 bytes, and its block is allocated at the thread's first use. In musl
+ * (ldso/dynlink.c) an entry is one word, and the first word is the number of entries. From musl
+ * 1.1.22 on, the tables of all threads contain a module once dlopen has returned. */
 #define TCB_DTV		8
 #define DTV_ENTRY_BYTES 16
 #define DTV_UNALLOCATED (~0ULL)
@@ -72,7 +72,8 @@ static __always_inline int read_tls_block(const struct c_library *libc, __u64 fs
 	return module <= n ? read_user(ret_block, sizeof(*ret_block), dtv + 8 * module) : 0;
 }
 
-/* The word at `at` of the module's block; 0 where the thread has none. Module 0: at fs base + at */
+/* Reads the word at offset @at of the module's block; 0 if the thread has no such block. For module
+ * 0, reads the word at fs base + @at. Returns 0 or -1. */
 static __always_inline int read_tls(const struct c_library *libc, __u64 fsbase, __u32 module,
 				    __u64 at, __u64 *ret_value)
 {

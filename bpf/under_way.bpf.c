@@ -3,12 +3,13 @@
 #include "bpf/interval.bpf.h"
 #include "bpf/lock_thread.bpf.h"
 
-/* System calls and waits for locks that are in progress when the recording ends. The program that
- * takes a note samples it. That is the program at the end of the call, or user space, which
- * iterates twice: once to read the notes, and once to take them. A call whose note was not taken in
- * between has not ended in between. */
+/* System calls and waits for locks that are in progress when the recording ends. A call in progress
+ * has a start time, and the half that resets this time samples the call, so that it is sampled
+ * once. That is either the program at the end of the call, or user space. User space iterates
+ * twice: it first reads the start times, and then resets them. If a start time is unchanged at the
+ * second iteration, the call has not ended in between. */
 
-__u64 calls_taken = 0; /* 1: user space takes the notes */
+__u64 calls_taken = 0; /* 1: user space resets the start times */
 
 /* Returns the start of the call, or 0 if there is none. For a thread without an event so far, that
  * is the start of the recording. */

@@ -6,8 +6,8 @@
 
 #define CALL_UNKNOWN (~0ULL)
 
-/* A thread in a system call or waiting for a lock: one with a note, or one without any event since
- * the recording began. */
+/* A thread in a system call, or waiting for a lock. Either the start was seen, or the thread has
+ * had no event since the recording began. */
 struct call_rec {
 	__u64 syscall_ns; /* CLOCK_MONOTONIC; 0: in no selected system call */
 	__u64 syscall;	  /* CALL_UNKNOWN: no event so far */

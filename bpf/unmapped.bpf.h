@@ -4,10 +4,10 @@
 
 /* Reports of samples whose pc lies in no published mapping (REC_UNMAPPED).
  *
- * A report makes user space read the mappings of the process, which usually cures the next sample.
- * Some processes are never cured: their mappings may not be read, or their code lies where no
- * mapping says so. Without a limit each of their samples would cross the ring twice and wake user
- * space. So reports are limited here, per process and per mapping of a file:
+ * A report makes user space read the mappings of the process, so that the next sample is usually
+ * unwound. For some processes this never succeeds: their mappings may be unreadable, or their code
+ * lies outside of all mappings. Without a limit, each of their samples would need two records and
+ * wake user space. So reports are limited here, per process and per mapping of a file:
  *
  *   - A report is due again after a pause, which begins at UNMAPPED_PAUSE_NS and doubles with each
  *     report until it is UNMAPPED_PAUSE_NS << UNMAPPED_SHIFT_MAX (1 s).
@@ -100,8 +100,8 @@ static __noinline int unmapped__report(const struct scratch *scratch)
 	return 0;
 }
 
-/* Reports are limited for each 64 KB of a process's code. User space makes rules of about as much.
- */
+/* Reports are limited for each 64 KB of a process's code. User space makes rules for blocks of
+ * about this size. */
 #define LATER_BLOCK_BITS 16
 #define LATER_MARK	 1 /* no mapping starts at such an address */
 

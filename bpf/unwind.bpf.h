@@ -375,7 +375,7 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 		if (err)
 			return err;
 	}
-	/* If rbp leads on, UNWIND_MODE_FP does not use the rule (unwind__without_table). */
+	/* If rbp is usable, UNWIND_MODE_FP does not use the rule (unwind__without_table). */
 	if (cfg_unwind == UNWIND_MODE_FP && u->rbp && !u->rbp_lost)
 		return 0;
 	/* A call can be the last instruction of a function: the rule is that of the call, not of
@@ -615,8 +615,8 @@ static __always_inline int unwind__tableless(struct unwind_state *u, __u32 space
 	return err;
 }
 
-/* Drops the rule in UNWIND_MODE_FP, which uses tables only for the end of the stack, which they
- * prove. The mapping matters only if it proves that the pc is not code. */
+/* Drops the rule in UNWIND_MODE_FP, which uses tables only to prove the end of the stack. The
+ * mapping matters only if it proves that the pc is not code. */
 static __always_inline int unwind__without_table(struct unwind_state *u, int err)
 {
 	if (!err && u->rule.kind == UNWIND_END)
@@ -646,13 +646,14 @@ static __always_inline int unwind__check_end(struct unwind_state *u, int called)
 
 /* Returns 1 if there is a frame at @ip only by a table's rule, and @ip is not a return address. The
  * rules of two functions may be one row of the table. That row then includes the first byte of the
- * second function, with which hand-made stacks begin. This is checked where a stack goes astray. */
+ * second function, with which hand-made stacks begin. This is checked only if the caller is not at
+ * its place (is_astray). */
 static __always_inline int unwind__is_uncalled(struct unwind_state *u, __u64 ip)
 {
 	return ip && !(ip & NATIVE_EXACT) && !insn__follows_call(u, NATIVE_ADDRESS(ip));
 }
 
-/* Returns 1 for counters of a caller that is not where the rule says. */
+/* Returns 1 if the counter @err shows that the caller is not at the place that the rule gives. */
 static __always_inline int is_astray(int err)
 {
 	return err == COUNT_STACK_READ || err == COUNT_NOT_GROWING || err == COUNT_ZERO_RETURN;

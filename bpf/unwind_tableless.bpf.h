@@ -30,7 +30,8 @@ static __always_inline int unwind__may_be_signal(struct unwind_state *u)
 	return (__u16)u->value == CS_64 || (__u16)u->value == CS_64_XEN;
 }
 
-/* `mov $15,%rax; syscall`: the signal trampoline of a C library without unwind information. */
+/* Returns 1 if the code at the pc is `mov $15,%rax; syscall`, the signal trampoline of a C library
+ * without unwind information. */
 __noinline int unwind__is_sigreturn(struct unwind_state *u)
 {
 	__u64 code = 0;
@@ -57,8 +58,8 @@ static __always_inline __u64 unwind__start_stack(struct unwind_state *u)
 }
 
 /* Returns 1 for the frame in which a program starts. Nothing has called it, and its stack pointer
- * is as set by the kernel. Every program starts in that of the dynamic linker, which has no call
- * frame information, and calls constructors with that stack pointer (_dl_start_user). */
+ * is as set by the kernel. Every program starts in the first frame of the dynamic linker, which has
+ * no call frame information, and calls constructors with that stack pointer (_dl_start_user). */
 static __always_inline int unwind__is_first(struct unwind_state *u)
 {
 	return u->sp == unwind__start_stack(u);
@@ -66,10 +67,10 @@ static __always_inline int unwind__is_first(struct unwind_state *u)
 
 #define START_BYTES_MAX 32
 
-/* Returns 1 for the same frame when it calls a function that must not return. Before that it takes
- * the number of arguments from the stack, and aligns the stack. START_BYTES_MAX bytes below its
- * first stack pointer there is no space for a caller. Files without call frame information have no
- * rule for it. */
+/* Returns 1 for the program's first frame when it calls a function that must not return. Before
+ * that, its code pops the number of arguments, and aligns the stack. A frame at most
+ * START_BYTES_MAX bytes below the first stack pointer has no space for a caller. Files without call
+ * frame information have no rule for it. */
 static __always_inline int unwind__has_started(struct unwind_state *u)
 {
 	return u->n && !u->exact && u->keeps && unwind__start_stack(u) - u->sp <= START_BYTES_MAX &&

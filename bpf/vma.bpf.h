@@ -215,8 +215,8 @@ static __always_inline int vma__may_be_generated(const struct vm_area_struct *vm
 }
 
 /* Returns 1 for code that a process has made since user space read its mappings, or for which it
- * has too many. mapping__find() has set its callers. Such memory comes and goes (CPython's JIT maps
- * some for each of its traces). */
+ * has too many. mapping__find() has set its callers. Such memory is often mapped and unmapped
+ * (CPython's JIT maps some for each of its traces). */
 static __always_inline int mapping__is_generated(struct unwind_state *u,
 						 const struct vm_area_struct *vma, int otherwise)
 {

@@ -35,10 +35,10 @@ struct event_budget {
 
 /* The time that a CPU may spend on samples. */
 struct budget_rec {
-	struct budget_share pool; /* time for any event */
-	__u64 spent_ns;		  /* cost of all limited samples */
-	__u64 emitted_ns;	  /* CLOCK_MONOTONIC; end of the last sample, of this thread: */
-	__u64 emitted_by;	  /* its id */
+	struct budget_share pool;		    /* time for any event */
+	__u64 spent_ns;				    /* cost of all limited samples */
+	__u64 emitted_ns;			    /* CLOCK_MONOTONIC; end of the last sample */
+	__u64 emitted_by;			    /* id of the thread of that sample */
 	struct event_budget events[2 * EVENTS_MAX]; /* by number of the event */
 };
 _Static_assert(sizeof(struct budget_rec) % 8 == 0, "an entry of a map that is mapped");
@@ -62,7 +62,7 @@ struct waiting_rec {
 	__u32 state;	/* enum thread_state */
 	__u64 on_ns;	/* time of its return; 0: not seen yet */
 	__u64 exec_ns;	/* its running time at departure, by the scheduler */
-	__s64 ahead_ns; /* excess of that running time over the hooks' */
+	__s64 ahead_ns; /* excess of that running time over the time between the hooks */
 	__u64 over;	/* not 0: its last wait is complete, and not sampled yet */
 };
 

@@ -12,8 +12,8 @@
  *   arch__result(regs)           its result
  *   arch__thread_pointer(task)   address from which thread-local variables are found
  *
- * Mode words are those of scratch->cs and waiting_thread->cs. Still outside this room: the list
- * that scripts/lint prints. */
+ * Mode words are the values of scratch->cs and waiting_thread->cs. scripts/registers lists the
+ * other files that still name registers of one machine. */
 
 #include "bpf/arch/arch.h"
 

@@ -21,7 +21,7 @@
 #define arch__syscall(regs) ((regs)->orig_rax)
 #define arch__result(regs)  ((regs)->rax)
 
-/* Arguments of system calls. Those of functions differ in the fourth, which is in rcx. */
+/* Arguments of system calls. A function call has its fourth argument in rcx instead. */
 #define arch__arg(regs, i) ARCH_ARG_##i(regs)
 #define ARCH_ARG_0(regs)   ((regs)->rdi)
 #define ARCH_ARG_1(regs)   ((regs)->rsi)

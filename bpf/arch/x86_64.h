@@ -17,7 +17,7 @@
 #define UNWIND_REG_PC  16
 #define UNWIND_REGS    17
 
-/* The number of a register in instructions, from 0 to 15, as one of DWARF's. */
+/* Converts a register's number in instructions (0 to 15) to its DWARF number. */
 #define UNWIND_REG_OF_X86(n) ((n) < 8 ? 0x54673120U >> 4 * ((n)&7) & 7 : (n))
 
 /* The code segment of 32-bit programs (__USER32_CS), whose system calls have other numbers. */

@@ -76,8 +76,8 @@ static void *fetch(const struct host_map *map, const void *key)
 	return NULL;
 }
 
-/* Returns the value of @key in @map. An address that is not a map's is that of an inner map, which
- * represents its only value. */
+/* Returns the value of @key in @map. If no map has the address @map, it is an inner map, which is
+ * represented by its only value. */
 void *host_map__lookup(const void *map, const void *key)
 {
 	const struct host_map *host_map = host_map__find(map);

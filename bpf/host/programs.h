@@ -23,7 +23,7 @@ struct host_thread { /* the thread to sample */
 	uint64_t trampoline;
 	const uint64_t (*returns)[2];
 	uint32_t n_returns;
-	bool own_ids;	/* braid and the target use the same ids for the target's threads */
+	bool own_ids;	/* the target's thread ids are valid in braid's PID namespace, too */
 	bool suspended; /* it is suspended after a call: pc is a return address, and only the
 			   callee-saved ones of the other registers are valid */
 };
@@ -37,7 +37,8 @@ void host_programs__number_codes_from(uint32_t last_code);
 /* Returns the last of these numbers that is in use. */
 uint32_t host_programs__codes(void);
 
-/* Also records whether the thread holds or waits for its interpreter's lock. */
+/* Lets later samples also record whether the thread holds its interpreter's lock or waits for it.
+ */
 void host_programs__look_at_locks(void);
 
 /* Takes one sample of @thread, as if a timer interrupted it at @now_ns (CLOCK_MONOTONIC). Its

@@ -50,9 +50,10 @@ void host_programs__look_at_locks(void)
 	host__set(&cfg_locks, 1);
 }
 
-/* Without mappings, because those of a recorded target have all been published. */
+/* The target's memory has no mappings of the kernel, because all mappings of a recorded target are
+ * published. */
 static struct mm_struct memory;
-static struct pid numbers; /* in the outermost namespace, as good as those in braid's */
+static struct pid numbers; /* in the outermost PID namespace; equivalent to braid's namespace */
 
 static struct xol_area area;
 static struct uprobe_task utask;
