@@ -7,7 +7,7 @@
 #include "core/target/mapping_times.h"
 #include "core/target/place.h"
 
-/* Computes the present basis. */
+/* Computes the basis that a result of the stack has now (struct result_basis). */
 static int basis_of(const struct rec_sample *rec, const struct captured *captured, uint64_t n_codes,
 		    bool moving, struct result_basis *ret)
 {

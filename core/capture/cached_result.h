@@ -23,8 +23,8 @@ struct result_basis {
 	uint64_t changed_ns; /* last change of its mappings */
 	uint64_t span_ns;    /* mapping_times__span() at the sample */
 	uint64_t n_codes;    /* number of code records so far, which runtimes may use in pairing */
-	uint8_t state;	     /* kernel frames of a waiting thread are cut ... */
-	bool of_nobody;	     /* ... and those of an interrupt (tid 0) */
+	uint8_t state;	     /* thread's state: a waiting thread's kernel frames are cut */
+	bool of_nobody;	     /* sample of an interrupt (tid 0), whose kernel frames are cut */
 };
 
 struct cached_result {

@@ -478,7 +478,8 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 	struct cached_result result = {};
 	int ret;
 
-	if (!process && rec->flags & SAMPLE_UNDECIDED) { /* and so is the missing stack */
+	/* The sample's process does not match the scope, so a cut stack is no loss either. */
+	if (!process && rec->flags & SAMPLE_UNDECIDED) {
 		capture->stats.recovered[rec->stop < COUNTERS_N ? rec->stop : 0]++;
 		return 0;
 	}

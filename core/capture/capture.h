@@ -19,7 +19,7 @@ struct capture;
 struct capture_event {
 	struct sink_event event;
 	bool timed;	  /* taken by the clock, so that capture__weigh() applies */
-	bool pending;	  /* values follow; totals of its rests are sums of objects */
+	bool pending;	  /* values follow later; the totals of its rests are sums of objects */
 	bool outstanding; /* counts memory that is not freed */
 };
 

@@ -14,7 +14,7 @@ static int failed(struct map_asking *asking, int rc, struct err *err)
 	return rc;
 }
 
-/* Judges an answer, after the map was read. */
+/* Evaluates whether the answer to the last request named code, after the map was read. */
 static void evaluate(struct map_asking *asking, const struct map_request *request)
 {
 	bool helped = request->named_ever > asking->named_ever;

@@ -33,11 +33,11 @@ struct map_request {
 	uint64_t unknown_ever; /* number of addresses that had no name when first seen */
 	uint64_t named_ever;   /* number of these that got one later */
 	uint64_t now_ns;
-	bool last;	  /* the last chance */
+	bool last;	  /* no later request is possible */
 	unsigned wait_ms; /* time to wait for an answer */
 };
 
-/* Takes the next step. Returns 1 if there is a new map, and 0 if there is no news. Returns a
+/* Takes the next step. Returns 1 if there is a new map, and 0 if nothing has changed. Returns a
  * negative errno if the map is unavailable, with a message in @err to be reported, or "" if the
  * message was reported before. */
 int map_asking__step(struct map_asking *asking, const struct map_request *requested,

@@ -74,8 +74,8 @@ static void place_among_natives(struct sections *sections, const struct section 
 	}
 }
 
-/* Gives each frame without an address that of its outer neighbour, or else that of its inner one,
- * as merge__run() does. Returns the number of frames that still have none. */
+/* Sets the address of each frame that has none to its outer neighbour's address, or else to its
+ * inner neighbour's, as merge__run() does. Returns the number of frames that still have none. */
 static size_t place_within_natives(const struct section *section, struct place *places)
 {
 	uint64_t address = 0, unknown = 0;

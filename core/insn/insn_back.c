@@ -196,7 +196,7 @@ static void undo_push(struct insn_back *back, const struct insn_step *step)
 	move(back, -step->value);
 }
 
-/* rsp = @reg + @value */
+/* Undoes the instruction rsp = @reg + @value. */
 static void undo_load(struct insn_back *back, uint8_t reg, int32_t value)
 {
 	move(back, value);
@@ -231,7 +231,7 @@ static void undo_leave(struct insn_back *back)
 		undo_load(back, UNWIND_REG_RBP, 0);
 }
 
-/* reg = rsp + value */
+/* Undoes the instruction @reg = rsp + @value. */
 static void undo_copy(struct insn_back *back, uint8_t reg, int32_t value)
 {
 	bool hangs = back->reg == reg;

@@ -12,7 +12,7 @@ enum { INSN_START_NAMED = 1, INSN_START_CALLED = 2, INSN_START_JUMPED = 4 };
 
 struct code_start {
 	uint64_t vaddr; /* link-time address in a range */
-	uint64_t how;	/* one or more of CODE_START_* */
+	uint64_t how;	/* one or more of INSN_START_* */
 	uint64_t site;	/* address of bytes outside the ranges that resemble a call; 0: none */
 };
 

@@ -82,7 +82,7 @@ static void pop(struct insn_state *state, const struct insn_step *step)
 	move(state, step->value);
 }
 
-/* rsp = rbp + value */
+/* Handles rsp = rbp + @value. */
 static void load(struct insn_state *state, int32_t value)
 {
 	if (!state->frame && state->by_rbp && state->old_depth) {
@@ -98,7 +98,7 @@ static void load(struct insn_state *state, int32_t value)
 	state->depth = state->frame - value;
 }
 
-/* rsp = *(rsp + at) */
+/* Handles rsp = *(rsp + @at). */
 static void load_old(struct insn_state *state, int32_t at)
 {
 	int32_t depth = state->old_depth;
@@ -131,7 +131,7 @@ static void store(struct insn_state *state, const struct insn_step *step)
 	}
 }
 
-/* rbp = rsp */
+/* Handles rbp = rsp. */
 static void point(struct insn_state *state)
 {
 	overwrite(&state->rbp_at);
@@ -153,7 +153,7 @@ static void forget_copy(struct insn_state *state)
 	state->copy_depth = 0;
 }
 
-/* reg = rsp + value */
+/* Handles @reg = rsp + @value. */
 static void copy(struct insn_state *state, uint8_t reg, int32_t value)
 {
 	state->copy = state->lost ? UNWIND_REGS : reg;
