@@ -64,8 +64,8 @@ struct hold {
 bool hold__seize(struct hold *hold, int pid);
 
 /* Stops a process that has just executed a program while its dynamic linker works. Returns false if
- * the linker has finished, if there is none, or if tracing is not permitted. The stop may come
- * later: hold__wait(). */
+ * the linker has finished, if there is none, or if tracing is not permitted. The process may stop
+ * later; hold__wait() waits for that. */
 bool hold__interrupt(struct hold *hold, int pid);
 
 /* Takes the next stop, if any, without waiting. Skips stops without meaning. */

@@ -17,9 +17,9 @@
 #include "core/unwind/unwind_table.h"
 #include "runtimes/runtime.h"
 
-/* Each ELF file that a target maps, once. Files are identified by file identity. A file with the
- * build-id of another one is identified by its bytes. So processes, and copies in other containers,
- * share tables, symbols and the findings of runtimes. */
+/* Images: each ELF file that targets map has one image. Files are identified by file identity.
+ * Files with the same build-id share one image if their bytes are equal. So processes, and copies
+ * in other containers, share tables, symbols and the findings of runtimes. */
 
 #define RUNTIMES_MAX 32
 
@@ -106,7 +106,8 @@ void image__use(struct image *image, uint64_t now_ns);
  * -ENOMEM. */
 int images__read_code(struct images *images, struct image *image, uint64_t vaddr);
 
-/* Stores tables in the cache that got rules, if the last ones are at least two seconds old. */
+/* Stores tables in the cache that have got new rules, if the newest rules are at least two seconds
+ * old. */
 void images__store_read(struct images *images, uint64_t now_ns);
 
 /* Frees the tables of images that no process has used for 60 s. The table is made again when a

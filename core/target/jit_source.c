@@ -11,7 +11,7 @@
 #include "core/target/jit_maps.h"
 #include "core/target/jitdump.h"
 
-/* Bytes of one file that are read in one jit_source__look(). They take about 5 and 150 ms. */
+/* Bytes of one file that one jit_source__look() reads. Reading them takes about 5 and 150 ms. */
 #define GROWTH_BYTES (1 << 20)
 #define FILES_BYTES  (32 << 20)
 

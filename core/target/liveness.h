@@ -13,8 +13,8 @@
  * returns mean that calls are missed.
  *
  * Returns: a function left by an exception may have none. With the kernel's return probes, the
- * outer calls of a deep recursion have none either: the kernel tracks 64 calls of a thread. One for
- * 16 entries is enough: 64 of a stack of the maximum depth. */
+ * outer calls of a deep recursion have none either: the kernel tracks 64 calls of a thread. One
+ * return for 16 entries is enough: 64 returns for a stack of the maximum depth (1024 calls). */
 enum liveness {
 	LIVENESS_UNKNOWN, /* too few hits to decide */
 	LIVENESS_LIVES,
@@ -22,12 +22,12 @@ enum liveness {
 	LIVENESS_NO_RETURNS, /* returns do not fire, or almost never */
 };
 
-/* Hits of one side from which on the other side's silence is conclusive. With fewer hits, active
- * calls explain the silence. */
+/* Number of hits of one side at which the silence of the other side is conclusive. With fewer hits,
+ * calls that were already active explain the silence. */
 #define LIVENESS_HITS 100
 
-/* Hits of both sides that decide at once, regardless of calls that were active at the beginning. A
- * stack of the maximum depth of active calls is a tenth of half this number. */
+/* Hits of both sides that decide at once, regardless of calls that were active at the beginning.
+ * The active calls of a stack of the maximum depth (1024) are a tenth of one side's hits. */
 #define LIVENESS_SURE_HITS 20480
 
 enum liveness liveness__of(uint64_t entries, uint64_t returns);

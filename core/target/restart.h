@@ -45,8 +45,8 @@ struct restart_wait {
  * stop threads of targets (dump, hold) have no list of their own. */
 bool restart__is_invisible(const struct restart_wait *wait);
 
-/* Returns true if the call has done nothing where it returns EINTR, so that calling it again is as
- * if it had not been interrupted. */
+/* Returns true if a call that returns EINTR has had no effect. Repeating it is then as if it had
+ * not been interrupted. */
 bool restart__may_repeat(int64_t call);
 
 #endif

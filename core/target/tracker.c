@@ -13,10 +13,10 @@
  * is the only function that writes the state. Its callers are:
  *
  *   tracker.c            adds and removes processes; STARTING
- *   tracker_events.c     forks and execs: NEW, and KNOWN for a child that shares its parent's space
+ *   tracker_events.c     forks and execs: NEW; PUBLISHED for a child that shares its parent's space
  *   tracker_found.c      processes that a sample reported: NEW
- *   tracker_mappings.c   reads and publishes mappings: KNOWN
- *   tracker_exits.c      ENDING and GONE
+ *   tracker_mappings.c   reads and publishes mappings: PUBLISHED
+ *   tracker_exits.c      ENDING and ENDED
  *   core/record/command.c, by process__hold() and process__let_run(): HELD, and out of it
  *
  * All others read the state. Users of samples, events or names of a process store no pointer to it,
@@ -28,13 +28,13 @@
  *
  * Invariants:
  *
- * 1. A KNOWN process has a space, and a NEW process has none. In the other states, a space means
- * that mappings are published. tracker__on_end() releases the space.
+ * 1. A PUBLISHED process has a space, and a NEW process has none. In the other states, a space
+ * means that mappings are published. tracker__on_end() releases the space.
  * 2. process->program is the number of the executed program in the newest record that was
  * processed. If the kernel half has a later number, tracker__publish() writes nothing. The record
  * of that program is under way, and decides the next publication.
  * 3. An exec ends probes, space, code and mappings of the former program, then changes `serial`.
- * 4. A process that is GONE stays in the set until tracker__first_spent() returns it: samples that
+ * 4. A process that is ENDED stays in the set until tracker__first_spent() returns it: samples that
  * were taken before its end may be in the ring. A new process with the same PID evicts it.
  * 5. Before the tracker frees a process, the caller ends the capture of it (routing.c, leave()):
  * core/capture refers to the struct process of each serial number that it stores.

@@ -9,7 +9,7 @@
 #include "core/target/process_context.h"
 #include "core/target/thread_context.h"
 
-/* Contexts that tracers publish: those of processes, and the places of those of threads. */
+/* Contexts that tracers publish: process contexts, and places of the threads' request contexts. */
 
 #define REREAD_NS 10000000ULL /* minimum time between two readings for unknown keys */
 

@@ -12,9 +12,9 @@
 #include "core/target/tracker_runtimes.h"
 
 /* Detection of the end of processes. The kernel half reports the exit of a process, and for most
- * processes that is all: they come and go by the thousand, and samples after their exit are not
- * worth the system calls. A process that the user named is sampled until it is really gone, which
- * may take long, as it frees its memory. For a command the exit status is also needed. So a
+ * processes that is all: thousands of them may end in a second, and samples after their exit are
+ * not worth the system calls. A process that the user named is sampled until it is really gone,
+ * which may take long, as it frees its memory. For a command the exit status is also needed. So a
  * descriptor represents such a process from its exit on. */
 
 /* Opens a descriptor of the process. Returns -1 if the kernel half has no entry for it: it is gone,

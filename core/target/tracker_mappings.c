@@ -227,7 +227,8 @@ static bool is_moving(const struct process *process, const struct moved_code *mo
 	       process->retries < DIFFERING_AT_ONCE;
 }
 
-/* Returns true if the code is mapped from its file. A runtime copies it only where it is not. */
+/* Returns true if the code is mapped from its file. A runtime copies code only if it is not mapped
+ * from the file. */
 static bool is_in_file(const struct process *process, const struct image *image,
 		       const struct runtime_range *code)
 {

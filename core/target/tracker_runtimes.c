@@ -74,7 +74,7 @@ static void keep_pending(struct tracker *tracker, struct process *process, int i
 
 static void detach(struct tracker *tracker, int i, uint32_t key);
 
-/* Attaches the runtime, as the hook, and passes its record to the walker. */
+/* Attaches the runtime by its hook, and passes the resulting record to the walker. */
 static int attach(struct tracker *tracker, int i, const struct runtime_target *target,
 		  struct err *err)
 {
@@ -363,8 +363,8 @@ static void attach_copies(struct tracker *tracker, struct process *process, int 
 	}
 }
 
-/* Returns true if an earlier file has reported the same one of the many that runtime @i represents.
- */
+/* Returns true if an earlier mapping has the same version text. Runtime @i represents many
+ * runtimes, and the version names the one that was found. */
 static bool is_named(const struct process *process, int i, const struct mapped *mapped)
 {
 	const char *version = mapped->image->runtimes[i].verdict.version;

@@ -281,7 +281,7 @@ static int write_file(int dir_fd, const char *name, const struct header *header,
 	return rc;
 }
 
-/* --- bounded --- */
+/* --- limit of the size --- */
 
 struct cache_entry {
 	char name[2 * ELF_BUILD_ID_MAX + 32];

@@ -22,8 +22,7 @@ struct unwind_table {
 	uint32_t n_unsupported; /* rows whose rule could not be expressed */
 	uint32_t n_words;
 	uint32_t *words; /* owned */
-	/* Link-time addresses of the code whose rules are in a form of the file's own; equal: none.
-	 */
+	/* Link-time range of the code whose rules the file has in its own form; equal: none. */
 	uint64_t own_start, own_end;
 };
 
