@@ -505,7 +505,7 @@ struct runtime {
 	void (*detach)(struct runtime_session *session, uint32_t space);
 };
 
-/* Does @runtime (evaluated twice) have this capability, and this member of the capability? */
+/* Is true if @runtime (evaluated twice) has this capability, and this member of the capability. */
 #define runtime__has(runtime, capability, member) \
 	((runtime)->capability && (runtime)->capability->member)
 

@@ -26,14 +26,14 @@ struct allowance {
 /* Charged for each read in addition to its bytes. */
 #define ALLOWANCE_READ_BYTES 64
 
-/* Takes @bytes for a read that is about to happen. Returns false if that is too much. Here and
- * below NULL allows everything. */
+/* Charges a read of @bytes that is about to happen. Returns false if the limit does not allow it.
+ * Here and below, a NULL @allowance allows everything. */
 bool allowance__read(struct allowance *allowance, uint64_t bytes);
 
 /* Charges @bytes of storage. Returns false, and charges nothing, if a limit would be exceeded. */
 bool allowance__keep(struct allowance *allowance, size_t bytes);
 
-/* Returns the @bytes that allowance__keep charged. */
+/* Reverts the charge of @bytes by allowance__keep(). */
 void allowance__drop(struct allowance *allowance, size_t bytes);
 
 #endif

@@ -102,8 +102,8 @@ size_t anchors__prune(struct runtime_pair *pairs, size_t n, const struct runtime
 
 /* --- loops that run the frames up to a mark --- */
 
-/* Innermost native frame of the loop that ends before `end` (exclusive, outwards), or `end` if
- * there is none; `ret_outer`: the frame behind its outermost one. */
+/* Returns the innermost native frame of the loop that ends before @end (exclusive, outwards), or
+ * @end if there is none. *@ret_outer is the frame after the loop's outermost frame. */
 static size_t loop__before(const struct runtime_native *natives, size_t end, size_t *ret_outer)
 {
 	while (end && !natives[end - 1].loop)
@@ -114,7 +114,7 @@ static size_t loop__before(const struct runtime_native *natives, size_t end, siz
 	return end;
 }
 
-/* The same for the loop that begins at `from` or further out. */
+/* Like loop__before(), for the loop that begins at @from or further out. */
 static size_t loop__after(const struct runtime_native *natives, size_t n, size_t from,
 			  size_t *ret_outer)
 {
@@ -150,11 +150,11 @@ static void match_methods(struct runtime_pair *pairs, const uint64_t *functions,
  */
 struct segment {
 	size_t first, loop, end;
-	bool begun; /* no loop runs them yet, and no mark is behind them */
+	bool begun; /* no loop runs them yet, and no mark follows them */
 };
 
-/* Does the innermost frame end a segment though no mark is behind it? A native method calls frames
- * by a loop of their own. */
+/* Returns true if the innermost frame ends a segment although no mark follows it: a native method
+ * calls frames by another loop. */
 static bool lacks_mark(const uint64_t *functions, size_t n, enum anchors_start start)
 {
 	return start == ANCHORS_MARK_LAST && n > 1 && !functions[0] && functions[1];
@@ -183,10 +183,9 @@ static void segment__place(const struct segment *segment, struct runtime_pair *p
 		pairs[i].address = natives[loop].cfa - 8;
 }
 
-/* Frames whose loop has not begun, though the runtime has linked them: all native frames inside of
- * the last match are about to run them, so they go inside the innermost one. @high: the last match;
- * 0: no native frame is inside.
- */
+/* Places frames whose loop has not begun, although the runtime has linked them. All native frames
+ * inside of the last match are about to run them, so they go inside the innermost native frame.
+ * @high: the last match; 0: no native frame is inside. */
 static void segment__place_begun(const struct segment *segment, struct runtime_pair *pairs,
 				 const struct runtime_native *natives, size_t high)
 {

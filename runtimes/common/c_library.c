@@ -12,8 +12,8 @@
  * pointers of a list. */
 static const struct c_library glibc = { .tid = 720 };
 
-/* Offsets in musl's struct pthread (src/internal/pthread_impl.h): that of `tsd` identifies the
- * versions, and gives that of tid. */
+/* Offsets in musl's struct pthread (src/internal/pthread_impl.h). The offset of `tsd` identifies
+ * the version, and thereby the offset of `tid`. */
 static const struct c_library musls[] = {
 	{ .values = 128, .tid = 48 }, /* from 1.2.2 on, without canary2 */
 	{ .values = 136, .tid = 56 }, /* 1.1.22 to 1.2.1 */
@@ -70,7 +70,7 @@ int c_library__of_musl(const struct elf_file *file, struct c_library *ret)
 	return 0;
 }
 
-/* As musl installs itself, and as distributions name it. */
+/* Returns true if the file has a name that musl installs, or that distributions use. */
 static bool may_be_musl(const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -97,7 +97,7 @@ static int read_mapping(uint32_t pid, const struct procfs_mapping *mapping, stru
 
 /* --- files and processes --- */
 
-/* Does it need a library with that name? */
+/* Returns true if the file needs a library with that name. */
 static bool needs(const Elf_Data *strings, const char *name)
 {
 	return memmem(strings->d_buf, strings->d_size, name, strlen(name) + 1);

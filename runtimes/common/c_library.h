@@ -10,7 +10,8 @@
 
 /* Offsets of thread-specific data in the C library of a process: glibc or musl, x86-64. */
 
-/* Returns true if the file is made for glibc or musl. Statically linked files may be. */
+/* Returns true if the file is made for glibc or musl, or is statically linked: it may be made for
+ * one of them. */
 bool c_library__is_supported(const struct elf_file *file);
 
 /* Finds the C library of a process that has mapped `file`. The library that runs in the process

@@ -72,7 +72,8 @@ static uint32_t get_utf8(const unsigned char *from, size_t size, size_t *at)
 	return c < least[n] ? REPLACEMENT : c;
 }
 
-/* Ends at a NUL byte. */
+/* Copies @from as valid UTF-8, up to a NUL byte or @size bytes. Returns the number of bytes
+ * written. */
 static size_t copy_utf8(char *to, const char *from, size_t size)
 {
 	size_t at = 0, bytes = 0;

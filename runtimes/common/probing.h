@@ -36,8 +36,8 @@ int probing__new(struct bpf_object *object, struct probing **ret, struct err *er
 void probing__free(struct probing *probing); /* detaches; NULL is fine */
 const struct bpf_program *probing__program(const struct probing *probing, const char *name);
 
-/* Appends a USDT site: its first `n_args` arguments are read. -ENOTSUP if it has fewer. `ret` is
- * for the caller to complete. */
+/* Appends a USDT site: its first `n_args` arguments are read. Returns -ENOTSUP if the site has
+ * fewer arguments. The caller completes *@ret. */
 int probing_sites__add_usdt(struct probing_sites *sites, const struct elf_file *file,
 			    const struct usdt_site *from, uint32_t role, uint32_t n_args,
 			    struct probing_site **ret, struct err *err);
@@ -49,8 +49,8 @@ int probing_sites__add_usdt(struct probing_sites *sites, const struct elf_file *
 int probing__renew(struct probing *probing, const struct runtime_target *target,
 		   struct runtime_probing *ret, struct err *err);
 
-/* Attaches all sites, or none: returns first, as an entry that is seen shall not lack its
- * return. Fills in `by->traps`. */
+/* Attaches all sites, or none. Return sites come first, so that no seen entry lacks its return.
+ * Fills in `by->traps`. */
 int probing__attach(struct probing *probing, const struct runtime_target *target,
 		    const struct probing_sites *sites, struct runtime_probing *by, struct err *err);
 void probing__detach(struct probing *probing, uint32_t pid); /* idempotent */
@@ -61,11 +61,11 @@ void probing__detach_all(struct probing *probing);	     /* from all processes, i
  * each stack as missing. */
 void probing__seen_since(struct probing *probing, uint32_t pid, uint64_t since_ns);
 
-/* The value of a variable of the environment that the process was started with, for the caller to
- * free; NULL: it has none, or it cannot be read. */
+/* Returns the value of an environment variable with which the process was started. The caller frees
+ * it. NULL: there is none, or it cannot be read. */
 char *probing__environment(uint32_t pid, const char *variable);
 
-/* Appends a word to a variable of the environment that commands get. 0 or -1. */
+/* Appends @word to an environment variable for the commands that braid starts. Returns 0 or -1. */
 int probing__extend_environment(const char *variable, char separator, const char *word);
 
 #endif

@@ -9,7 +9,7 @@
 /* The USDT probes with which an interpreter reports calls and returns. */
 struct probing_usdt {
 	const char *provider;
-	const char *absent; /* the sentence about a file that lacks one of them */
+	const char *absent; /* message about a file that lacks one of the probes */
 	uint32_t walker, n_args;
 	struct {
 		const char *name, *program;
@@ -21,7 +21,7 @@ struct probing_usdt {
 		      struct err *err);
 };
 
-/* The probe's number; -1: another one. */
+/* Returns the number of the site's probe in @usdt; -1: another probe. */
 int probing_usdt__probe(const struct probing_usdt *usdt, const struct usdt_site *site);
 
 /* Appends the found sites of the probes that @selected selects (a bit for each number). Returns

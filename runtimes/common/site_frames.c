@@ -90,14 +90,14 @@ int site_frame__end(const struct elf_file *file, uint64_t vaddr, struct probe_re
 
 struct caller {
 	uint64_t vaddr; /* address of the instruction behind a call, or of a jump */
-	bool jumps;	/* and leaves no frame */
+	bool jumps;	/* it is a jump, which leaves no frame */
 };
 
 struct climb {
 	const struct site_frames *frames;
 	const struct runtime_range *loops;
 	size_t n_loops;
-	const struct runtime_range *function; /* that is arrived at */
+	const struct runtime_range *function; /* the function that the search has reached */
 	int32_t offset;			      /* the end of its frame, from the stack pointer */
 	struct caller callers[CALLERS_MAX];   /* callers of the function */
 	size_t n_callers;
@@ -124,7 +124,7 @@ static void find_in_segment(struct climb *climb, const struct elf_segment *segme
 	}
 }
 
-/* Direct calls of the function, and jumps to it from others. */
+/* Finds the direct calls of the function, and the jumps to it from other functions. */
 static void find_callers(struct climb *climb)
 {
 	const struct elf_file *file = climb->frames->file;
@@ -149,8 +149,8 @@ static bool is_entry(const struct climb *climb, uint64_t vaddr)
 	return rule->kind == UNWIND_REG && rule->reg == UNWIND_REG_RSP && rule->cfa_off == 8;
 }
 
-/* The loop's function that the address is in, for its cold part that in front of it in the list;
- * NULL: none. */
+/* Returns the loop's function that contains @vaddr. For a cold part, returns the function before it
+ * in the list. NULL: none. */
 static const struct runtime_range *loop_at(const struct climb *climb, uint64_t vaddr)
 {
 	for (size_t i = 0; i < climb->n_loops; i++) {
@@ -175,7 +175,7 @@ static void drop_outer_callers(struct climb *climb)
 	climb->n_callers = n;
 }
 
-/* The function that all callers are in; NULL: they are not all in one. */
+/* Returns the function that contains all callers; NULL: they are in several functions. */
 static const struct runtime_range *common_caller(const struct climb *climb)
 {
 	const struct runtime_range *common = NULL;
@@ -193,7 +193,7 @@ static const struct runtime_range *common_caller(const struct climb *climb)
 	return common;
 }
 
-/* Does any of the loop's functions call this one of them? */
+/* Returns true if one of the loop's functions calls @loop. */
 static bool is_inner(struct climb *climb, const struct runtime_range *loop)
 {
 	climb->function = loop;

@@ -20,7 +20,7 @@ struct site_frames {
 	struct x86_functions functions;
 };
 
-/* 0, or a negative errno with the sentence. */
+/* Returns 0, or a negative errno with the message in @err. */
 int site_frames__open(const struct elf_file *file, struct site_frames *ret, struct err *err);
 void site_frames__done(struct site_frames *frames); /* idempotent */
 
@@ -28,7 +28,7 @@ void site_frames__done(struct site_frames *frames); /* idempotent */
 const struct runtime_range *site_frames__function(const struct site_frames *frames, uint64_t vaddr);
 
 /* Sets the record's anchor to the last word, or (`outside`) to the end, of the frame that the
- * address is in. -ENOTSUP: no simple rule. */
+ * address is in. Returns -ENOTSUP if the frame has no simple rule. */
 int site_frames__own(const struct site_frames *frames, uint64_t vaddr, bool outside,
 		     struct probe_rec *rec, struct err *err);
 

@@ -107,7 +107,7 @@ int thread_names__attach(struct thread_names *names, uint32_t pid, uint32_t spac
 	return 0;
 }
 
-/* The entry of a thread, which it gets now if it has none; NULL: out of memory. */
+/* Returns the entry of a thread, which is added if necessary; NULL: out of memory. */
 static struct thread *get_thread(struct thread_finds *finds, uint32_t tid)
 {
 	struct thread *thread;
@@ -209,8 +209,8 @@ int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, co
 	} else if (kernel && (!thread->name || strcmp(thread->kernel, kernel) != 0)) {
 		bool may_search = time_ns >= max_of(finds->next_ns, thread->next_ns);
 
-		/* The name that another one's search has found is better than none; the one under
-		 * another name of the kernel's is an old one. */
+		/* Without a search of its own, a thread may use the name that another thread's
+		 * search found. If the kernel's name has changed since, that name is outdated. */
 		if (!may_search && (!thread->name || thread->kernel[0]))
 			return -EAGAIN;
 		ret = may_search ? search_for(names, finds, thread) : 0;

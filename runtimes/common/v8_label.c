@@ -23,7 +23,7 @@ static const char *const function_kinds[] = {
 /* Kinds without a file. */
 static const char builtin[] = "Builtin:", handler[] = "BytecodeHandler:";
 
-/* Bytes of the compiler's mark at the start of @text; 0: there is none. */
+/* Returns the length in bytes of the compiler's mark at the start of @text; 0: no mark. */
 static size_t mark_length(const char *text)
 {
 	size_t replaces = *text == 'o' ? 1 : 0;
@@ -48,7 +48,7 @@ static char *skip_kind(char *text)
 	return NULL;
 }
 
-/* Cuts a number and its colon off the end. 0: there is none. */
+/* Removes a colon and a number from the end of @text. Returns the number; 0: there is none. */
 static uint32_t cut_number(char *text)
 {
 	char *colon = strrchr(text, ':');
@@ -62,7 +62,7 @@ static uint32_t cut_number(char *text)
 	return number < UINT32_MAX ? number : 0;
 }
 
-/* Does the text begin as a file's name does, and not as a word of a function's? */
+/* Returns true if the text begins like a file's name, and not like a word of a function's name. */
 static bool is_file(const char *text)
 {
 	size_t n;
@@ -74,7 +74,7 @@ static bool is_file(const char *text)
 	return n && text[n] == ':' && text[n + 1];
 }
 
-/* The blank between name and file: either may have blanks in it. NULL: there is no file. */
+/* Returns the blank between name and file, which may both contain blanks. NULL: no file. */
 static char *find_blank(char *text)
 {
 	char *at = text;
@@ -143,7 +143,7 @@ bool v8_label__make(const char *symbol, char *buf, size_t size, struct runtime_l
 {
 	char *text;
 
-	/* as the program's own symbols for them */
+	/* Label builtins as the program's own symbols name them. */
 	if (!strncmp(symbol, builtin, strlen(builtin))) {
 		snprintf(buf, size, "Builtins_%s", symbol + strlen(builtin));
 	} else if (!strncmp(symbol, handler, strlen(handler))) {

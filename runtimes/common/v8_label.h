@@ -13,7 +13,7 @@ bool v8_label__make(const char *symbol, char *buf, size_t size, struct runtime_l
 /* Returns true if the name is V8's of a function: a kind, and the mark of a compiler. */
 bool v8_label__is(const char *symbol);
 
-/* A path for a file's URL; others as they are. In place. */
+/* Returns the path for a file's URL, and other texts unchanged. Changes @url in place. */
 char *v8_label__path(char *url);
 
 #endif

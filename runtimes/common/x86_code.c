@@ -100,7 +100,8 @@ static bool tls_after_base(const struct x86_stub *stub, size_t i, struct x86_tls
 	return false;
 }
 
-/* `mov %fs:offset,%rax`. Positive offsets are no variables, but the stack protector's word. */
+/* Recognises `mov %fs:offset,%rax`. A positive offset is not a variable's, but the stack
+ * protector's word. */
 static bool tls_at_offset(const struct x86_stub *stub, size_t i, struct x86_tls *tls)
 {
 	if (!x86_stub__has(stub, i, "\x64\x48\x8b\x04\x25", 5) || i + 9 > stub->size)
@@ -112,7 +113,8 @@ static bool tls_at_offset(const struct x86_stub *stub, size_t i, struct x86_tls 
 	return tls->kind == X86_TLS_SLOT || tls->offset < 0;
 }
 
-/* An instruction that says where the variable is, before another one loads it. */
+/* Reads an instruction that shows the variable's place, before another instruction loads the
+ * variable. */
 static bool tls_announced(const struct x86_stub *stub, size_t i, struct x86_tls *tls)
 {
 	if (i + 7 > stub->size)
@@ -232,7 +234,8 @@ static bool reaches_field(const uint8_t *code, size_t i, enum x86_use use)
 	       (i && code[i - 1] == 0x0f && memchr(two, code[i], sizeof(two)));
 }
 
-/* Does the instruction whose opcode is at byte @i reach @offset from a register, or from @base? */
+/* Returns true if the instruction whose opcode is at byte @i accesses @offset from a register, or
+ * from @base. */
 static bool uses_at(const uint8_t *code, size_t size, uint64_t vaddr, size_t i, uint64_t base,
 		    uint32_t offset)
 {
@@ -304,7 +307,7 @@ void x86_functions__done(struct x86_functions *functions)
 	*functions = (struct x86_functions) {};
 }
 
-/* The last one that starts at `vaddr` or in front of it. */
+/* Returns the last function that starts at or below @vaddr. */
 static const struct runtime_range *last_from(const struct x86_functions *functions, uint64_t vaddr)
 {
 	size_t n =
@@ -390,7 +393,7 @@ static int cold__on_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rul
 }
 
 /* The cold part has a frame description of its own, which starts with the function's frame already
- * set up. If the function jumps into several such parts, the one with the most jumps is taken. */
+ * set up. If the function jumps into several such parts, the one with the most jumps is used. */
 bool x86_functions__cold(const struct x86_functions *functions, const struct elf_file *file,
 			 const struct runtime_range *hot, struct runtime_range *ret)
 {

@@ -21,7 +21,8 @@ struct x86_stub {
 	uint64_t vaddr;
 };
 
-/* By the function's symbol. 0, or -ENOENT: none, without size, or too small to hold anything. */
+/* Reads the function with the symbol @name. Returns 0, or -ENOENT if there is none, or it has no
+ * size or is too small. */
 int x86_stub__read(const struct elf_file *file, const char *name, struct x86_stub *ret);
 
 /* Returns true if the stub has the @n bytes at byte @i. */
@@ -51,16 +52,15 @@ struct x86_tls {
 };
 
 /* Finds the variable in a process's threads: at `*ret_at` from the fs base, or in the block of
- * module
- * `*ret_module` if that is not 0. `bias` is that of the file in the process. Returns 0, or -EAGAIN
- * if the dynamic linker has not set the variable up yet. */
+ * module `*ret_module` if that is not 0. `bias` is the bias of the file in the process. Returns 0,
+ * or -EAGAIN if the dynamic linker has not set the variable up yet. */
 int x86_tls__locate(const struct x86_tls *tls, uint32_t pid, uint64_t bias, uint32_t *ret_module,
 		    uint64_t *ret_at);
 
 /* Finds the 64-bit thread-local variable that the function loads first. Returns 0 or -ENOENT. */
 int x86_stub__tls(const struct x86_stub *stub, struct x86_tls *ret);
 
-/* Is the address in a segment that is not code, or in one that is? */
+/* Return true if the address is in a segment without code, or in a segment with code. */
 bool x86_code__is_data(const struct elf_file *file, uint64_t vaddr);
 bool x86_code__is_code(const struct elf_file *file, uint64_t vaddr);
 
@@ -70,7 +70,7 @@ struct x86_functions {
 	size_t n, cap;
 };
 
-/* 0, -ENOMEM, or the error of cfi_entries__functions. */
+/* Returns 0, -ENOMEM, or an error of cfi_entries__functions(). */
 int x86_functions__read(const struct elf_file *file, struct x86_functions *ret);
 void x86_functions__done(struct x86_functions *functions); /* idempotent */
 
@@ -83,8 +83,8 @@ const struct runtime_range *x86_functions__at(const struct x86_functions *functi
 bool x86_functions__cold(const struct x86_functions *functions, const struct elf_file *file,
 			 const struct runtime_range *hot, struct runtime_range *ret);
 
-/* Code of a range, owned by the caller; NULL where the file has not all of it, or the range is
- * empty or unreasonably long. */
+/* Returns the code of a range, owned by the caller. NULL: the file does not contain all of it, or
+ * the range is empty or unreasonably long. */
 uint8_t *x86_code__read(const struct elf_file *file, const struct runtime_range *range);
 
 /* A use of a field: `mov 1016(%rcx),%rax`, `lea 184(%rbp),%rdi`. */
