@@ -22,7 +22,7 @@
  * frame. If the layout of V8's objects is unknown, names come from a perf map or a jitdump file.
  * V8 writes these only with an option at its start. */
 
-/* In all versions from 18 to 26. */
+/* A symbol of all versions from 18 to 26. */
 #define V8_SYMBOL "v8dbg_APIObjectType"
 
 #define V8_LINE_SKEW \
@@ -59,7 +59,8 @@ static int node__detect(const struct elf_file *file)
 #define VERSION_BUFFER_BYTES \
 	(256 * 1024) /* bytes in memory at a time; .rodata has tens of megabytes */
 
-/* The version behind the first VERSION_BEFORE in the text that has digits behind it. */
+/* Finds the version after the first VERSION_BEFORE in the text that a digit follows. Returns false
+ * if there is none. */
 static bool take_version(const char *text, size_t size, char ret[RUNTIME_VERSION_BYTES])
 {
 	const char *end = text + size;
@@ -80,7 +81,8 @@ static bool take_version(const char *text, size_t size, char ret[RUNTIME_VERSION
 	return true;
 }
 
-/* "https://nodejs.org/download/release/v20.19.2/node-v20.19.2.tar.gz" */
+/* Finds the version in a text such as
+ * "https://nodejs.org/download/release/v20.19.2/node-v20.19.2.tar.gz". */
 static int find_version(const struct elf_file *file, char ret[RUNTIME_VERSION_BYTES])
 {
 	const size_t overlap = strlen(VERSION_BEFORE) + RUNTIME_VERSION_BYTES;
@@ -169,8 +171,8 @@ static int node__pointer_code(const struct elf_file *file, uint64_t *ret_start, 
 	return ret;
 }
 
-/* V8 maps its builtins a second time, near compiled code. Where the file is not mapped at their
- * place, as they are on huge pages, V8 copies them. */
+/* V8 maps its builtins a second time, near compiled code. If the builtins are not mapped from the
+ * file, because they are on huge pages, V8 copies them instead. */
 static struct runtime_range node__copied_code(const struct runtime_image *image)
 {
 	return image->builtins.all;

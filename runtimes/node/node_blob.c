@@ -70,7 +70,7 @@ struct blob {
 	uint32_t code_hash;
 };
 
-/* Are the two sizes at @at those of a description in front of them? */
+/* Returns true if the two sizes at @at belong to a description directly before them. */
 static bool read_blob(const uint8_t *bytes, size_t at, struct blob *ret)
 {
 	uint64_t sizes = word_at(bytes + at), data_hash, code_hash;
@@ -90,7 +90,7 @@ static bool read_blob(const uint8_t *bytes, size_t at, struct blob *ret)
 	return true;
 }
 
-/* 1: found; 0: there is none. */
+/* Finds the description. Returns 1; 0 if there is none; or an error of quota__look(). */
 static int find_blob(const Elf_Data *data, struct blob *ret)
 {
 	const uint8_t *bytes = data->d_buf;
@@ -105,7 +105,8 @@ static int find_blob(const Elf_Data *data, struct blob *ret)
 	return rc;
 }
 
-/* Sets @ret_at to the first place whose bytes have the checksum. 1: found; 0: there is none. */
+/* Sets @ret_at to the first place whose bytes have the checksum. Returns 1; 0 if there is none; or
+ * an error of quota__look(). */
 static int find_code(const Elf_Data *text, uint64_t vaddr, const struct blob *blob, size_t *ret_at)
 {
 	const uint8_t *bytes = text->d_buf;

@@ -11,7 +11,8 @@ struct node_codes;
 struct node_codes *node_codes__new(void);	 /* NULL: out of memory */
 void node_codes__free(struct node_codes *codes); /* NULL is fine */
 
-/* A process whose walker's numbers will come; the layout is copied. 0 or -ENOMEM. */
+/* Attaches a process whose walker will announce numbers. The layout is copied. Returns 0 or
+ * -ENOMEM. */
 int node_codes__attach(struct node_codes *codes, uint32_t pid, uint32_t space,
 		       const struct node_layout *layout);
 void node_codes__detach(struct node_codes *codes, uint32_t space);
@@ -25,7 +26,7 @@ void node_codes__forget(struct node_codes *codes, const struct u64map *listed);
 /* As runtime.count_stale. */
 uint32_t node_codes__count_stale(const struct node_codes *codes, uint64_t key);
 
-/* Bytes that functions, scripts and code hold. */
+/* Returns the number of bytes that functions, scripts and code hold. */
 size_t node_codes__charged(const struct node_codes *codes);
 
 int node_codes__symbolize(struct node_codes *codes, uint64_t key,

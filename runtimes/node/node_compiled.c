@@ -175,7 +175,7 @@ static int compiled__read(struct node_compiled *compiled, const struct node_heap
 	compiled->positions.with_bits = layout->positions_with_bits;
 	if (!rc && !compiled->baseline)
 		rc = read_optimized(compiled, heap, functions, code->function.sfi, words);
-	return rc ? rc : read_code(heap, code, words); /* all the time it was this */
+	return rc ? rc : read_code(heap, code, words); /* unchanged during all reads */
 }
 
 /* Returns the function of an inlining; NULL: unreadable. */
@@ -264,7 +264,7 @@ size_t node_compiled__scopes(const struct node_compiled *compiled, uint32_t offs
 	}
 	if (!node_positions__find(&compiled->positions, offset, &position))
 		position = 0;
-	/* Each was put into one with a lower number. */
+	/* A function is inlined only into one with a lower number. */
 	for (id = NODE_POSITION_INLINING(position);
 	     id >= 0 && id < last && (size_t)id < compiled->n_inlinings &&
 	     n < RUNTIME_SYMBOLS_MAX - 1;

@@ -13,10 +13,11 @@ struct node_compiled;
 int node_compiled__open(const struct node_heap *heap, struct node_functions *functions,
 			const struct node_code *code, const struct node_function *function,
 			struct node_compiled **ret);
-void node_compiled__free(struct node_compiled *compiled); /* NULL is fine; gives functions back */
+void node_compiled__free(struct node_compiled *compiled); /* NULL is fine; releases functions */
 
-/* The functions at an instruction, those that were put into others first; `function` NULL: it
- * could not be read. Returns their number, 1 to RUNTIME_SYMBOLS_MAX. */
+/* A function at an instruction. `function` NULL: it could not be read. node_compiled__scopes()
+ * finds all functions at an instruction, inlined functions first. It returns their number, 1 to
+ * RUNTIME_SYMBOLS_MAX. */
 struct node_scope {
 	const struct node_function *function;
 	uint32_t line; /* 0: unknown */

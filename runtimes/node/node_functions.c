@@ -11,7 +11,7 @@
 #include "core/base/util.h"
 #include "runtimes/node/node_text.h"
 
-#define ANONYMOUS     "(anonymous)" /* also of the code of a file, outside of functions */
+#define ANONYMOUS     "(anonymous)" /* also the name of a file's code outside of functions */
 #define TABLE_MAX     (4U << 20)
 #define BYTECODES_MAX (4U << 20)
 #define LOCALS_MAX    (1U << 16)
@@ -82,7 +82,7 @@ static int scope_word(const struct node_heap *heap, uint64_t scope, uint64_t i, 
 	return node_heap__word(heap, scope, 8 + 8 * i, ret);
 }
 
-/* Where the words of a ScopeInfo are, by number. */
+/* The places of the words of a ScopeInfo, by number. */
 struct scope {
 	uint32_t flags;
 	uint64_t name; /* the function's name; the words after it depend on the flags */
@@ -110,7 +110,7 @@ static int scope__read(const struct node_heap *heap, uint64_t object, struct sco
 	return 0;
 }
 
-/* The text, if there is one that is not empty. 0 or -ENOMEM. */
+/* Stores the text in *@ret if it is not empty. Returns 0 or -ENOMEM. */
 static int take_text(const struct node_heap *heap, uint64_t string, char **ret)
 {
 	int rc = node_heap__text(heap, string, ret);
@@ -180,7 +180,8 @@ static int find_bytecodes(const struct node_heap *heap, uint64_t sfi, uint64_t *
 	return 0;
 }
 
-/* Without them, lines are the function's. 0 or -ENOMEM. */
+/* Reads the function's bytecodes. Without bytecodes, each instruction has the function's line.
+ * Returns 0 or -ENOMEM. */
 static int read_bytecodes(struct node_function *function, const struct node_heap *heap)
 {
 	const struct node_layout *layout = heap->layout;
@@ -341,7 +342,7 @@ static uint32_t line_of_bytecode(const struct node_function *function, uint32_t 
 	return node_function__line_at(function, NODE_POSITION_OFFSET(position));
 }
 
-/* The frame has it from the tagged address of the BytecodeArray on. */
+/* @index is the frame's: it counts from the tagged address of the BytecodeArray. */
 uint32_t node_function__line(const struct node_function *function, uint32_t index)
 {
 	uint32_t header = function->layout->bytecode_data - NODE_TAG;

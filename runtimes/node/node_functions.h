@@ -38,7 +38,7 @@ bool node_function_key__holds(const struct node_heap *heap, const struct node_fu
 int node_functions__get(struct node_functions *functions, const struct node_heap *heap,
 			const struct node_function_key *key, struct node_function **ret);
 
-/* The last one who gives it back frees it. NULL is fine. */
+/* Drops a reference. The last drop frees the function. NULL is fine. */
 void node_functions__put(struct node_functions *functions, struct node_function *function);
 
 const char *node_function__name(const struct node_function *function); /* never NULL */

@@ -109,7 +109,7 @@ static int give_chars(struct reading *reading, uint64_t address, const struct pa
 	return rc;
 }
 
-/* Two strings, one after the other. */
+/* Pushes both halves of a string that consists of two strings. */
 static int push_cons(struct reading *reading, const struct part *part)
 {
 	const struct node_layout *layout = reading->heap->layout;
@@ -164,7 +164,7 @@ static int give_part(struct reading *reading, const struct part *part)
 				       &word)
 			       ? -EFAULT
 			       : push(reading, word, part->from, part->n);
-	/* The characters of all but short-lived ones have their address in the string, too
+	/* An external string contains the address of its characters, unless it is an uncached one
 	 * (ExternalString::resource_data, string.tq). */
 	if (type == layout->external)
 		return node_heap__word(reading->heap, part->string, layout->external_resource + 8,
@@ -188,7 +188,7 @@ static int read_string(const struct node_heap *heap, uint64_t string, uint32_t n
 	return rc;
 }
 
-/* Anything may be at the place of a length: first, is it a string? */
+/* Checks that @string is a string: in another object, the word of the length may be anything. */
 static int check_string(const struct node_heap *heap, uint64_t string, size_t max, uint32_t *ret_n)
 {
 	uint16_t type;

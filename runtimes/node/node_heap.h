@@ -30,7 +30,7 @@ bool node_heap__is(const struct node_heap *heap, uint64_t object, uint16_t type)
 int node_heap__type(const struct node_heap *heap, uint64_t object, uint16_t *ret);
 
 /* The characters of a string, part by part in their order, each `width` bytes (1: Latin-1, 2:
- * UTF-16); not 0 ends it. */
+ * UTF-16). A return value other than 0 ends the string. */
 typedef int (*node_chars_fn)(void *ctx, const void *chars, size_t n, unsigned int width);
 
 /* Passes the characters of a string to `on_chars`. Returns 0; -EBADMSG if the object is no string,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "runtimes/node/node_idle.h"
 
-/* All of its threads are called node until Node 24. The event loop's wait is libuv's:
+/* All threads of Node.js are named `node` up to Node 24. The event loop's wait is libuv's:
  * runtimes/native/native_idle.c. */
 const struct idle_rule node_idle[] = {
 	{ .function = "node::*PlatformWorkerThread*",

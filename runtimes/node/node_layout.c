@@ -12,7 +12,7 @@
 
 /* --- constants --- */
 
-/* The 32 bits at a symbol. */
+/* Reads the 32 bits at a symbol. */
 static int read_u32(const struct elf_file *file, const char *symbol, uint32_t *ret)
 {
 	const struct elf_segment *segment;
@@ -35,7 +35,7 @@ static int read_u32(const struct elf_file *file, const char *symbol, uint32_t *r
 	return -ENOENT;
 }
 
-/* The first of the names, up to a NULL, that there is. */
+/* Reads the first existing constant of @names, which end with NULL. */
 static int constant(const struct elf_file *file, const char *const *names, uint32_t *ret)
 {
 	char symbol[NAME_BYTES];
@@ -63,7 +63,7 @@ struct required {
 		}                                                          \
 	}
 
-/* Without any of these there is nothing to go by. */
+/* Constants without which the layout is not supported. */
 static const struct required needed[] = {
 	REQUIRED_FIELD(rec.map_type, "class_Map__instance_type__uint16_t"),
 	REQUIRED_FIELD(rec.function_shared, "class_JSFunction__shared__SharedFunctionInfo"),
@@ -201,8 +201,8 @@ static void set_script(struct node_layout *ret)
 {
 	ret->script_line_offset = ret->rec.text.script_name + 8;
 	ret->rec.script_id = ret->script_line_ends + 8;
-	/* Behind the script: 8 bytes of counts, and the flags (shared-function-info.tq, in all of
-	 * these versions). */
+	/* After the field `script` are 8 bytes of counts, and the flags (shared-function-info.tq,
+	 * in all of these versions). */
 	ret->rec.sfi_literal = ret->rec.sfi_script + 8 + 8 + 4;
 }
 
@@ -223,7 +223,8 @@ static void read_deopt(const struct elf_file *file, struct node_layout *ret)
 #undef ELEMENT
 }
 
-/* Only there does compiled code that follows the bytecodes one by one (Sparkplug's) have lines. */
+/* Reads the sizes of bytecodes. Without them, Sparkplug's code, which follows the bytecodes one by
+ * one, has no lines. */
 static void read_bytecode_sizes(const struct elf_file *file, struct node_layout *ret)
 {
 	static const char *const names[] = {

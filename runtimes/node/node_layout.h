@@ -52,7 +52,7 @@ struct node_layout {
 /* Reads V8's version, "13.6". Returns 0, or -ENOENT if the file has none. */
 int node_layout__version(const struct elf_file *file, uint32_t *ret_major, uint32_t *ret_minor);
 
-/* 0, or -ENOTSUP with the sentence. */
+/* Returns 0, or -ENOTSUP with the message in @err. */
 int node_layout__read(const struct elf_file *file, struct node_layout *ret, struct err *err);
 
 #endif

@@ -23,7 +23,7 @@ static bool take_number(struct numbers *numbers, uint64_t *ret)
 	return false;
 }
 
-/* With the sign in the lowest bit. */
+/* Reads a number that has its sign in the lowest bit. */
 static bool take_signed(struct numbers *numbers, int64_t *ret)
 {
 	uint64_t value;

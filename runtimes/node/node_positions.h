@@ -18,11 +18,11 @@
 struct node_positions {
 	uint8_t *table;
 	size_t size;
-	bool with_bits; /* V8 14: there are two bits besides each place; before, its sign */
+	bool with_bits; /* a distance has two flag bits (V8 14); otherwise, its sign is the flag */
 };
 
-/* The SourcePosition of the code at `offset`. False: there is none, or the table is broken before
- * that. */
+/* Finds the SourcePosition of the code at @offset. Returns false if there is none, or if the table
+ * is malformed before it. */
 bool node_positions__find(const struct node_positions *positions, uint32_t offset, uint64_t *ret);
 
 struct node_bytecodes {
@@ -32,9 +32,9 @@ struct node_bytecodes {
 	size_t n_sizes;
 };
 
-/* The bytecode whose code, made by Sparkplug, holds `offset`: the table has the length of each
- * (deps/v8/src/baseline/bytecode-offset-iterator.h). False as above; code before the first
- * bytecode's belongs to that one. */
+/* Finds the bytecode whose code by Sparkplug contains @offset. The table has the length of each
+ * bytecode's code (deps/v8/src/baseline/bytecode-offset-iterator.h). Returns false as
+ * node_positions__find(). Code before the first bytecode's code belongs to the first bytecode. */
 bool node_positions__bytecode(const uint8_t *table, size_t size,
 			      const struct node_bytecodes *bytecodes, uint32_t offset,
 			      uint32_t *ret);

@@ -88,7 +88,7 @@ struct source {
 			  line */
 };
 
-/* As V8 does it: String::CalculateLineEnds, src/objects/string.cc. */
+/* Finds ends of lines as V8 does: String::CalculateLineEnds, src/objects/string.cc. */
 static int take_char(struct source *source, uint32_t c)
 {
 	bool after_cr = source->after_cr;
@@ -113,7 +113,7 @@ static int take_chars(void *ctx, const void *chars, size_t n, unsigned int width
 	return rc;
 }
 
-/* From the source, where V8 has not needed them yet. */
+/* Finds the ends of lines in the source, if V8 has not computed them yet. */
 static int read_source(struct node_script *script, const struct node_heap *heap)
 {
 	struct source source = { .script = script };

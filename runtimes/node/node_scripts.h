@@ -20,10 +20,10 @@ void node_scripts__free(struct node_scripts *scripts); /* NULL is fine */
 int node_scripts__get(struct node_scripts *scripts, const struct node_heap *heap, uint64_t script,
 		      struct node_script **ret);
 
-/* The last one who gives it back frees it. NULL is fine. */
+/* Drops a reference. The last drop frees the script. NULL is fine. */
 void node_scripts__put(struct node_scripts *scripts, struct node_script *script);
 
-/* A path, a URL (node:fs), or NULL. */
+/* Returns a path, a URL (node:fs), or NULL. */
 const char *node_script__file(const struct node_script *script);
 
 /* Returns the line of a character of the source, which is counted from 0; 0: unknown. */

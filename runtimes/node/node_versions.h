@@ -19,10 +19,10 @@ struct node_version {
 	bool positions_with_bits; /* argument of node_positions__find */
 };
 
-/* NULL: there is none. */
+/* Returns the row of a version; NULL: there is none. */
 const struct node_version *node_versions__find(uint32_t major, uint32_t minor);
 
-/* By number, from 0; NULL: no more. */
+/* Returns row @i, from 0; NULL: there is none. */
 const struct node_version *node_versions__at(uint32_t i);
 
 #endif
