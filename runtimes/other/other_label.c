@@ -18,8 +18,9 @@ static bool starts_with(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-/* Erlang: "MODULE:FUNCTION/ARITY", behind "$" in a perf map, and "$global::NAME" of shared code
- * there. A function's prologue is a piece of its own, with PROLOGUE behind the arity. */
+/* Parses a name of Erlang's: "MODULE:FUNCTION/ARITY". In a perf map, "$" precedes the name, and
+ * shared code is "$global::NAME". A function's prologue has an entry of its own, with
+ * "-CodeInfoPrologue" after the arity. */
 static bool beam__parse(char *text, struct runtime_symbol *ret)
 {
 	static const char prologue[] = "-CodeInfoPrologue";

@@ -54,7 +54,7 @@ static const struct section_rule {
 /* A version of Bun's symbols for addons; the number is the version that introduced it. */
 #define BUN_TEXT "BUN_1."
 
-/* An option of V8 that other engines with Node-API have not. */
+/* An option of V8 that other engines with Node-API lack. */
 #define V8_TEXT	      "interpreted-frames-native-stack"
 #define ELECTRON_TEXT "ELECTRON_RUN_AS_NODE"
 #define DENO_TEXT     "DENO_DIR"
@@ -132,7 +132,8 @@ static bool has_text(const char *buffer, size_t len, const struct text *text)
 	return false;
 }
 
-/* Linkers before 2018 put constant data into the segment with the code. */
+/* Returns true if the file has a segment for constant data. Linkers before 2018 put constant data
+ * into the segment with the code. */
 static bool has_data_of_its_own(const struct elf_file *file)
 {
 	size_t n = 0;
@@ -171,7 +172,7 @@ static uint32_t find_texts(const struct elf_file *file, const struct text *texts
 	return found;
 }
 
-/* Programs with an engine that runs addons for Node.js. */
+/* Returns which engine that runs addons for Node.js the program contains. */
 static enum other_kind find_engine(const struct elf_file *file)
 {
 	static const struct text texts[] = { { ELECTRON_TEXT, NULL },

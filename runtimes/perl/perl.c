@@ -279,7 +279,7 @@ static bool has_loop(const struct runtime_natives *natives)
 	return false;
 }
 
-/* Does C call a subroutine, inside of all loops? */
+/* Returns true if a native frame inside of all loops is the C function that calls subroutines. */
 static bool is_entering(const struct runtime_natives *natives)
 {
 	uint64_t call = natives->image->call_vaddr;
@@ -326,8 +326,8 @@ static size_t perl__anchors(struct runtime_session *session, const struct runtim
 	bool complete = anchors__are_complete(sample);
 	size_t entered;
 
-	/* An embedding program at its own work: the contexts are of another thread that uses the
-	 * same interpreter, or left over. */
+	/* Without a loop, an embedding program does its own work. The contexts are left over, or
+	 * belong to another thread that uses the same interpreter. */
 	if (complete && (!natives.image || !has_loop(&natives)))
 		return 0;
 	if (complete && n >= 2 && perl_codes__is_main(session->codes, pairs[n - 2].key) &&

@@ -22,7 +22,7 @@ bool perl_build__is_perl(const struct elf_file *file)
 	return find(file, "Perl_runops_standard", &vaddr) && find(file, "perl_run", &vaddr);
 }
 
-/* perl.h, globvar.sym: three bytes, each by itself. */
+/* The version is in three bytes, each of which has a symbol (perl.h, globvar.sym). */
 int perl_build__version(const struct elf_file *file, struct perl_number *ret)
 {
 	static const char *const names[] = { "PL_revision", "PL_version", "PL_subversion" };
@@ -52,8 +52,8 @@ bool perl_build__reads_first(const struct elf_file *file, const char *function, 
 	return false;
 }
 
-/* Perl_block_gimme (pp_ctl.c) begins with PL_curstackinfo. Perl_dowantarray, which calls it, has it
- * inside in a program, but not in a shared library. */
+/* Perl_block_gimme (pp_ctl.c) reads PL_curstackinfo first. Perl_dowantarray calls it. In a program,
+ * the compiler has inlined it there, but not in a shared library. */
 static bool reads_field(const struct elf_file *file, uint16_t offset)
 {
 	return perl_build__reads_first(file, "Perl_dowantarray", offset) ||
@@ -98,9 +98,9 @@ const char *perl_build__place(const struct elf_file *file, const struct perl_ver
 
 /* --- loops --- */
 
-/* pp_ctl.c: `if (CATCH_GET) return docatch(Perl_pp_entertry)`: the function's own address as the
- * second argument, and a jump or call. */
-#define JUMP_WITHIN 24 /* bytes behind that */
+/* Code of pp_ctl.c: `if (CATCH_GET) return docatch(Perl_pp_entertry)`. It loads the function's own
+ * address as the second argument, and then jumps or calls. */
+#define JUMP_WITHIN 24 /* the jump or call is in this number of bytes after the load */
 
 static uint64_t find_docatch(const struct elf_file *file, const char *caller)
 {
@@ -152,8 +152,8 @@ static size_t add_function(const struct x86_functions *functions, const struct e
 
 size_t perl_build__loops(const struct elf_file *file, struct runtime_range ret[PERL_LOOPS_MAX])
 {
-	/* A program that Perl is embedded in evaluates a text without a loop (eval_sv in perl.c
-	 * calls it by itself), until it is compiled. */
+	/* A program that embeds Perl evaluates a text without a loop until the text is compiled:
+	 * eval_sv (perl.c) calls Perl_pp_entereval itself. */
 	static const char *const runners[] = { "Perl_runops_standard", "Perl_runops_debug",
 					       "Perl_pp_entereval" };
 	static const char *const callers[] = { "Perl_pp_entertry", "Perl_pp_entereval",

@@ -17,10 +17,10 @@ struct perl_number {
 
 bool perl_build__is_perl(const struct elf_file *file);
 
-/* 0 or -ENOENT. */
+/* Returns 0 or -ENOENT. */
 int perl_build__version(const struct elf_file *file, struct perl_number *ret);
 
-/* Where its interpreter is, and its fields; link-time addresses. */
+/* Link-time addresses of the interpreter, and places of its fields. */
 struct perl_place {
 	enum perl_state_kind state;
 	uint64_t key_vaddr;
@@ -29,7 +29,7 @@ struct perl_place {
 	uint64_t op, curcop, curstackinfo, comppad, phase, defstash;
 };
 
-/* NULL, or why it cannot be walked. */
+/* Returns NULL, or the reason why the interpreter cannot be walked. */
 const char *perl_build__place(const struct elf_file *file, const struct perl_version *version,
 			      struct perl_place *ret);
 

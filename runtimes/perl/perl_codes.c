@@ -54,7 +54,7 @@ void perl_codes__free(struct perl_codes *codes)
 	free(codes);
 }
 
-/* "Package::sub". Owned; NULL: out of memory. */
+/* Returns "Package::sub", owned by the caller; NULL: out of memory. */
 static char *sub__name(const struct rec_code_object *rec, const struct perl_code_table *table)
 {
 	char *name, *package, *text = NULL;

@@ -15,8 +15,8 @@ struct perl_codes;
 struct perl_codes *perl_codes__new(void); /* NULL: out of memory */
 void perl_codes__free(struct perl_codes *codes);
 
-/* A REC_CODE_OBJECT of `size` bytes, its table being a struct perl_code_table. -EBADMSG or -ENOMEM.
- */
+/* Adds a REC_CODE_OBJECT of `size` bytes, whose table is a struct perl_code_table. Returns 0,
+ * -EBADMSG or -ENOMEM. */
 int perl_codes__add(struct perl_codes *codes, const struct rec_code_object *rec, size_t size);
 
 /* As runtime.forget_codes. */
@@ -25,7 +25,7 @@ void perl_codes__forget(struct perl_codes *codes, const struct u64map *listed);
 /* As runtime.symbolize. */
 int perl_codes__symbolize(const struct perl_codes *codes, uint64_t key, struct runtime_symbol *ret);
 
-/* Does the frame stand for the main program? */
+/* Returns true if the frame represents the main program. */
 bool perl_codes__is_main(const struct perl_codes *codes, uint64_t key);
 
 #endif

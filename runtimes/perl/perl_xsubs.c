@@ -181,7 +181,8 @@ out:
 	return -ENOMEM;
 }
 
-/* A subroutine that was imported is in several packages: it is called by the one that it names. */
+/* Adds a subroutine only under the package that it names itself: an imported subroutine is in
+ * several packages. */
 static int add_code(struct process *process, uint64_t code, uint64_t glob, const char *name)
 {
 	uint64_t body, words[2]; /* xcv_root_u, xcv_gv_u */

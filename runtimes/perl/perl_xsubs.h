@@ -6,8 +6,9 @@
 
 #include "bpf/perl.h"
 
-/* Names of Perl's functions in C ("XSUBs") by the addresses of these, as the symbol table of a
- * process has them: most extensions are stripped, and their functions are static anyway. */
+/* Names of Perl's C functions ("XSUBs") by their addresses, from the symbol table of Perl in a
+ * process. ELF symbols are not enough: most extensions are stripped, and these functions are static
+ * anyway. */
 struct perl_xsubs;
 
 /* Location of Perl's own symbol table (PL_defstash) in a process; no ELF symbol table. */
@@ -21,7 +22,7 @@ struct perl_stashes {
 struct perl_xsubs *perl_xsubs__new(void); /* NULL: out of memory */
 void perl_xsubs__free(struct perl_xsubs *xsubs);
 
-/* -ENOMEM. A second one for the same space takes the place of the first. */
+/* Returns 0 or -ENOMEM. A second call for the same space replaces the first. */
 int perl_xsubs__attach(struct perl_xsubs *xsubs, uint32_t pid, uint32_t space,
 		       const struct perl_stashes *stashes);
 void perl_xsubs__detach(struct perl_xsubs *xsubs, uint32_t space); /* idempotent */

@@ -173,7 +173,7 @@ static int php__open(struct bpf_object *probes, struct runtime_session **ret, st
 
 /* --- instance --- */
 
-/* 0, or the error of a process whose layout is not the row's, or cannot be checked yet. */
+/* Returns 0, or an error if the process does not have the row's layout, or runs no script yet. */
 static int check_untried(const struct runtime_target *target, struct err *err)
 {
 	const struct runtime_image *image = target->image;

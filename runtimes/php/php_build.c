@@ -15,7 +15,7 @@ static bool find(const struct elf_file *file, const char *name, uint64_t *ret_va
 	return elf_file__find_symbol(file, name, ret_vaddr, NULL) == 0;
 }
 
-/* In the header that it sends: main/SAPI.h. */
+/* The version is in the header that PHP sends (main/SAPI.h). */
 int php_build__version(const struct elf_file *file, char ret[RUNTIME_VERSION_BYTES])
 {
 	static const char before[] = "X-Powered-By: PHP/";
@@ -71,7 +71,7 @@ static int search__on_row(void *ctx, uint64_t vaddr, const struct unwind_rule *r
 	return 0;
 }
 
-/* Behind the one `call *(%reg)`; 0: there is none, or several. */
+/* Returns the address after the only `call *(%reg)`; 0: there is none, or several. */
 static uint64_t find_call(const uint8_t *code, const struct runtime_range *loop)
 {
 	uint64_t found = 0;
@@ -88,8 +88,9 @@ static uint64_t find_call(const uint8_t *code, const struct runtime_range *loop)
 	return found;
 }
 
-/* The rule where execute_ex jumps to a script's first operation: `jmp *(%r15)`. There is none where
- * operations are functions that it calls (builds by clang): then where these return to. */
+/* Finds the rule at the place where execute_ex jumps to a script's first operation: `jmp *(%r15)`.
+ * In builds by clang, operations are functions that execute_ex calls. Then *@ret_returns is the
+ * address to which they return. */
 static void find_left(const struct elf_file *file, const struct runtime_range *loop,
 		      struct unwind_rule *ret, uint64_t *ret_returns)
 {

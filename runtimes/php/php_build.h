@@ -20,10 +20,10 @@ struct php_build {
 	uint64_t frameless_vaddr, handlers_vaddr;  /* the same; 0: there is none */
 };
 
-/* 0 or -ENOENT. */
+/* Returns 0 or -ENOENT. */
 int php_build__version(const struct elf_file *file, char ret[RUNTIME_VERSION_BYTES]);
 
-/* NULL, or why its frames cannot be found. */
+/* Returns NULL, or the reason why its frames cannot be found. */
 const char *php_build__read(const struct elf_file *file, struct php_build *ret);
 
 #endif

@@ -26,7 +26,7 @@ struct php_codes {
 	struct numbered_codes by_number;
 };
 
-/* As debug_backtrace() has them. */
+/* The names are those of debug_backtrace(). */
 static const char *const names[PHP_CODE_KINDS_N] = {
 	[PHP_CODE_MAIN] = "<main>",	[PHP_CODE_EVAL] = "eval",
 	[PHP_CODE_INCLUDE] = "include", [PHP_CODE_INCLUDE_ONCE] = "include_once",
@@ -57,8 +57,8 @@ void php_codes__free(struct php_codes *codes)
 	free(codes);
 }
 
-/* Length of a text up to its first NUL: behind that, names of anonymous classes have where they
- * come from. */
+/* Returns the length of a text up to its first NUL. After the NUL, the name of an anonymous class
+ * contains its origin. */
 static size_t visible(const char *text, size_t room, size_t len)
 {
 	size_t n = strnlen(text, len < room ? len : room);

@@ -15,8 +15,8 @@ struct php_codes;
 struct php_codes *php_codes__new(void); /* NULL: out of memory */
 void php_codes__free(struct php_codes *codes);
 
-/* A REC_CODE_OBJECT of `size` bytes, its table being a struct php_code_table. -EBADMSG or -ENOMEM.
- */
+/* Adds a REC_CODE_OBJECT of `size` bytes, whose table is a struct php_code_table. Returns 0,
+ * -EBADMSG or -ENOMEM. */
 int php_codes__add(struct php_codes *codes, const struct rec_code_object *rec, size_t size);
 
 /* As runtime.forget_codes. */
@@ -25,10 +25,10 @@ void php_codes__forget(struct php_codes *codes, const struct u64map *listed);
 /* As runtime.symbolize. */
 int php_codes__symbolize(const struct php_codes *codes, uint64_t key, struct runtime_symbol *ret);
 
-/* Address in the process of the function in C that the frame is; 0: it is written in PHP. */
+/* Returns the process address of the frame's C function; 0: the function is written in PHP. */
 uint64_t php_codes__handler(const struct php_codes *codes, uint64_t key);
 
-/* May its function have been called without a frame (PHP_CODE_FRAMELESS)? */
+/* Returns true if the function may have been called without a frame (PHP_CODE_FRAMELESS). */
 bool php_codes__is_frameless(const struct php_codes *codes, uint64_t key);
 
 /* As runtime.native_name. */

@@ -11,8 +11,9 @@
 
 /* --- the file --- */
 
-/* zend_get_executed_lineno: the frame, the exception, and the operation before it. The exception's
- * own field lies one or two words before that operation's. */
+/* Checks that zend_get_executed_lineno uses the offsets of the frame, the exception, and the
+ * operation before the exception. The exception's field lies one or two words before that
+ * operation's field. */
 static bool has_globals(const struct elf_file *file, uint64_t globals,
 			const struct php_offsets *offsets)
 {
@@ -25,7 +26,8 @@ static bool has_globals(const struct elf_file *file, uint64_t globals,
 		x86_code__uses(file, function, globals, at - 16, X86_USE_ANY));
 }
 
-/* zend_fiber_switch_context: the current fiber's context, and behind it the active fiber. */
+/* Checks that zend_fiber_switch_context uses the offsets of the current fiber's context, and of the
+ * active fiber in the next word. */
 static bool has_fibers(const struct elf_file *file, uint64_t globals,
 		       const struct php_offsets *offsets)
 {
@@ -98,8 +100,8 @@ static bool read_at(const struct reader *reader, uint64_t at, void *to, size_t s
 	return at && procfs__read_memory(reader->pid, at, to, size);
 }
 
-/* The words before the current frame: top and end of PHP's stack, its page, and the size of pages.
- * A page begins with its top and its end. 0, -EAGAIN, -ENOTSUP. */
+/* Checks the words before the current frame: top and end of PHP's stack, its page, and the size of
+ * pages. A page begins with its top and its end. Returns 0, -EAGAIN or -ENOTSUP. */
 static int check_stack(const struct reader *reader, uint64_t globals, uint64_t *ret_frame)
 {
 	struct {
@@ -137,7 +139,8 @@ static bool is_file_name(const struct reader *reader, uint64_t string)
 	return true;
 }
 
-/* The frame is at one of its function's operations, of which the last one returns. */
+/* Checks that the frame is at one of its function's operations, and that the last operation
+ * returns. */
 static const char *check_function(const struct reader *reader, uint64_t function, uint64_t opline)
 {
 	const struct php_offsets *offsets = reader->offsets;
@@ -188,7 +191,7 @@ static const char *check_frames(const struct reader *reader, uint64_t frame)
 	return n < FRAMES_MAX && function ? check_function(reader, function, opline) : "frames";
 }
 
-/* zend_pass_function is a function in C that each build exports. */
+/* Checks the handler's offset with zend_pass_function, a C function that each build exports. */
 static bool has_handler(const struct reader *reader, const struct elf_file *file, uint64_t bias)
 {
 	uint64_t vaddr, size, handler;

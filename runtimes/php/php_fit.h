@@ -17,7 +17,7 @@ const char *php_fit__file(const struct elf_file *file, const struct php_build *b
 			  const struct php_offsets *offsets);
 
 /* Compares @offsets with the frames of process @pid, whose file lies at @bias. Returns 0; -EAGAIN
- * if the process runs no script; -ENOTSUP if the layout differs, @ret_part then says where. */
+ * if the process runs no script; -ENOTSUP if the layout differs; *@ret_part then names the part. */
 int php_fit__process(uint32_t pid, const struct elf_file *file, uint64_t bias,
 		     const struct php_build *build, const struct php_offsets *offsets,
 		     const char **ret_part);

@@ -21,7 +21,7 @@ void php_probing__detach(struct php_probing *probing, uint32_t pid);
 void php_probing__detach_all(struct php_probing *probing); /* NULL is fine */
 
 /* As runtime.prepare_command: by USE_ZEND_DTRACE, commands that are run from now on have the
- * functions in which the probes are, unless the user has said something about it. */
+ * functions in which the probes are, unless the user has set that variable. */
 void php_probing__prepare_command(char *const *command);
 
 #endif

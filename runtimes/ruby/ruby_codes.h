@@ -26,12 +26,12 @@ void ruby_codes__forget(struct ruby_codes *codes, const struct u64map *listed);
 /* As runtime.symbolize. */
 int ruby_codes__symbolize(const struct ruby_codes *codes, uint64_t key, struct runtime_symbol *ret);
 
-/* ruby_codes__native returns the address in the process of the frame's native function (a method
- * in C), or ANCHOR_FUNCTION_UNKNOWN; 0: an interpreter loop runs the frame. */
-/* ruby_codes__native_name returns the method in C whose function begins at that address in this
- * process; NULL: none is cached. */
+/* Returns the method in C whose function begins at address @entry of this process; NULL: none is
+ * cached. */
 const char *ruby_codes__native_name(const struct ruby_codes *codes, uint32_t pid, uint64_t entry);
 
+/* Returns the process address of the frame's native function (a method in C), or
+ * ANCHOR_FUNCTION_UNKNOWN; 0: an interpreter loop runs the frame. */
 uint64_t ruby_codes__native(const struct ruby_codes *codes, uint64_t key);
 
 #endif
