@@ -14,7 +14,7 @@
 #include "core/target/tracker.h"
 
 #define CALLS_N	    1024 /* numbers of system calls */
-#define THREADS_MAX 4096 /* threads that are read; enough for one sentence */
+#define THREADS_MAX 4096 /* maximum number of threads that are read; enough for the message */
 
 void activity__begin(struct tracker *tracker)
 {
@@ -31,8 +31,8 @@ void activity__begin(struct tracker *tracker)
  * time that processes use after the end is included. */
 #define LATE_DIVISOR 20
 
-/* Was the process forked at that time (CLOCK_MONOTONIC) or later? Its own clock is CLOCK_BOOTTIME,
- * in ticks. */
+/* Returns true if the process was forked at @than_ns (CLOCK_MONOTONIC) or later. A process's start
+ * is in ticks of CLOCK_BOOTTIME. */
 static bool is_younger(const struct process *process, uint64_t than_ns)
 {
 	struct timespec boot;

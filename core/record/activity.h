@@ -14,7 +14,7 @@ struct tracker;
 #define ACTIVITY_SAMPLES   20 /* with at least this number of samples, nothing is read */
 
 struct activity {
-	double cpu_s; /* that they have used within the recording; negative: unknown */
+	double cpu_s; /* CPU time of the processes within the recording; negative: unknown */
 	unsigned processes, threads;
 	struct {
 		const char *name; /* name of a system call in which threads are now */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Processes of a scope, read before a sample finds them (core/target/read_ahead.h), and whether
- * braid has the CPU for that. Before the first sample for a moment, as the user waits; then in
- * each round of the loop. While the recording is young the processes are listed again: some had
- * used no CPU. Later ones are read at their first sample or exec. */
+ * braid has enough CPU time for that. They are read for a moment before the first sample, as the
+ * user waits, and then in each round of the loop. While the recording is young the processes are
+ * listed again, to find those that had used no CPU. Later processes are read at their first sample
+ * or exec. */
 #include "core/record/parts.h"
 
 #include <stdio.h>
@@ -63,8 +64,8 @@ int session__begin_ahead(struct session *session, struct err *err)
 	    session->opts.trigger)
 		return 0;
 	/* Chosen processes are read even if they are idle. All processes are read if waits are
-	 * recorded, since a wait that has begun cannot be sampled again. Events other than the
-	 * clock need all processes, too, since CPU time does not predict their samples. */
+	 * recorded, since a wait that has begun cannot be sampled again. Without events by the
+	 * clock, no other processes are read: CPU time does not predict their samples. */
 	opts.all =
 		scope__flags(session->targets.scope) & (SCOPE_NAME | SCOPE_CGROUP | SCOPE_USER) ||
 		event_list__waiting(&session->opts.events);

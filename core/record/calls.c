@@ -32,7 +32,7 @@ static int read_nodes(struct reading *reading, struct err *err)
 	return 0;
 }
 
-/* Calls that are still under way: by their thread's shadow stack. */
+/* Adds the calls that are in progress, from the shadow stacks of threads. */
 static int add_open(struct reading *reading, struct err *err)
 {
 	int fd = kernel_half__map_fd(reading->opts->half, "shadows");
@@ -62,7 +62,8 @@ static uint32_t parent_of(const struct reading *reading, uint32_t node)
 	return parent < node ? parent : 0; /* CALL_UNPLACED */
 }
 
-/* One counter assigns all code numbers, so at most one runtime has a name for this one. */
+/* Returns the frame of the node's function. One counter assigns all code numbers, so at most one
+ * runtime has a name for this number. */
 static int name_node(struct reading *reading, uint32_t node, uint32_t *ret_frame)
 {
 	const struct calls_opts *opts = reading->opts;

@@ -87,7 +87,8 @@ static void read_imports(const struct elf_file *file, struct imports *ret)
 	}
 }
 
-/* Does the program execute others, and traces none of them, nor a library for it? */
+/* Returns true if the program executes other programs, and neither it nor one of its libraries
+ * traces processes. */
 static bool may_follow(const struct process *process, const struct image *program)
 {
 	const struct image *last = program;
@@ -119,7 +120,7 @@ static bool is_launcher(const struct session *session, const struct process *pro
 	return session->opts.trigger || (!process__attached(process) && may_follow(process, image));
 }
 
-/* Lets a linked program run: traced up to its next exec, or not at all. */
+/* Lets a linked program run: traced up to its next exec, or untraced. */
 static void let_run(struct session *session, struct hold *hold)
 {
 	struct process *process = tracker__find(session->tracker, hold->pid);
@@ -144,7 +145,8 @@ static int refresh(struct session *session, uint32_t pid, struct err *err)
 		       : 0;
 }
 
-/* Until the command's libraries are mapped, or that does not matter any more. */
+/* Waits until the command's libraries are mapped, or until waiting is useless: there is no
+ * linker, or the recording ends. */
 static int link_command(struct session *session, struct err *err)
 {
 	struct hold *hold = &session->command.child.hold;
@@ -177,7 +179,7 @@ int session__start_command(struct session *session, struct err *err)
 	if (!ret)
 		ret = session__consume(session, err);
 	process = ret ? NULL : tracker__find(session->tracker, child->pid);
-	if (process) /* it may be too short-lived for a sample, and yet have children */
+	if (process) /* the command may end before a sample, and yet have children */
 		ret = capture__process_id(session->capture, process, &id, err);
 	if (!ret)
 		ret = session__begin(session, err);
@@ -187,7 +189,7 @@ int session__start_command(struct session *session, struct err *err)
 		ret = session__attach_in_targets(session, err);
 	if (!ret)
 		ret = session__commit(session, err);
-	if (!ret) { /* else it is not to run on */
+	if (!ret) { /* after a failure, the command must not run on */
 		session->command.holds[0] = child->hold;
 		child->hold = (struct hold) {};
 		let_run(session, &session->command.holds[0]);
@@ -205,8 +207,9 @@ static struct hold *free_hold(struct session *session)
 	return NULL;
 }
 
-/* A program whose file was read before may map other libraries than before (LD_PRELOAD). They are
- * needed for events with probes in libraries. */
+/* Returns true if the libraries of each program must be read. A program whose file was read before
+ * may map other libraries than before (LD_PRELOAD). They are needed for events with probes in
+ * libraries. */
 static bool needs_libraries(const struct session *session)
 {
 	return session->opts.trigger || event_list__has_mapped(&session->opts.events);
@@ -243,7 +246,7 @@ static int see_libraries(struct session *session, struct hold *hold, struct err 
 
 	if (!ret)
 		ret = session__follow(session, err);
-	if (!ret && session->opts.trigger) { /* a breakpoint is of an address space */
+	if (!ret && session->opts.trigger) { /* the exec has removed its breakpoint */
 		trigger__free(session->targets.trigger);
 		session->targets.trigger = NULL;
 		ret = trigger__attach(session->opts.trigger, session->half, session->tracker,
@@ -253,7 +256,7 @@ static int see_libraries(struct session *session, struct hold *hold, struct err 
 	return ret;
 }
 
-/* The record of the exec has been sent before the process stops. */
+/* Processes the record of the exec, which the kernel half has sent before the process stops. */
 static int see_exec(struct session *session, struct hold *hold, struct err *err)
 {
 	struct process *process;

@@ -170,7 +170,7 @@ void session__counters(const struct session *session, uint64_t ret_counters[COUN
 	file_counters(session, raw, ret_counters);
 }
 
-/* Adds the numbers of one to the other: all that there are. */
+/* Adds all members of @from to those of @to. */
 static void add_stats(struct capture_stats *to, const struct capture_stats *from)
 {
 	to->samples += from->samples;
@@ -339,8 +339,8 @@ int session__publish(struct session *session, struct err *err)
 		return 0;
 	session__counters(session, counters);
 	session__add_finished(session, &stats, counters);
-	/* One that was repaired since is a loss no more, but a counter that falls is taken for one
-	 * that began anew. */
+	/* A loss that was repaired since is no loss any more. But a metric that falls is regarded
+	 * as restarted, so the published value never falls. */
 	for (int i = COUNT_FIRST_LOSS; i < COUNTERS_N; i++) {
 		uint64_t *published = &session->publishing.losses[i];
 

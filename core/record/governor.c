@@ -154,7 +154,7 @@ static int add_programs(struct governor *governor, const char *const *names)
 	return 0;
 }
 
-/* They are loaded with the first probe. */
+/* Finds the probes' programs, which are loaded with the first probe. */
 static int find_programs(struct governor *governor, struct err *err)
 {
 	const struct governor_opts *opts = &governor->opts;
@@ -227,7 +227,7 @@ static int take_measured(struct governor *governor, struct err *err)
 			   "cannot measure the cost of a probe on this machine");
 }
 
-/* In a thread of its own: the probes that are to be watched are attached already. */
+/* Measures unknown kinds of traps in a thread, since the probes are attached already. */
 static int learn(struct governor *governor, uint32_t traps, struct err *err)
 {
 	struct measuring *measuring = &governor->measuring;
@@ -269,7 +269,8 @@ int governor__watch(struct governor *governor, uint32_t traps, struct err *err)
 	return ret ? ret : learn(governor, traps, err);
 }
 
-/* A program may have several sites: each hit counts as one of the most expensive kind then. */
+/* Returns the cost of a trap. A program may have sites of several kinds. Then each hit counts as
+ * one of the most expensive kind. */
 static double cost_of_hit(const struct governor *governor, const struct governed *program)
 {
 	double ns = 0;
@@ -282,7 +283,7 @@ static double cost_of_hit(const struct governor *governor, const struct governed
 	return ns;
 }
 
-/* Since the last call. */
+/* Returns the cost of all probes since the last call. */
 static double spent_ns(struct governor *governor)
 {
 	double sum = 0;

@@ -20,13 +20,13 @@
 struct budget {
 	double rate;	  /* ns of CPU time per ns */
 	double left_ns;	  /* below 0: overdrawn; at most one second's worth */
-	uint64_t seen_ns; /* CLOCK_MONOTONIC, as the next one: filled up to here */
-	uint64_t full_ns; /* when it was full the last time */
+	uint64_t seen_ns; /* CLOCK_MONOTONIC: the bucket was filled up to then */
+	uint64_t full_ns; /* CLOCK_MONOTONIC: when it was full the last time */
 	double spent_ns;  /* since full_ns */
 	unsigned n_cpus;
 };
 
-/* Full. `percent` of `n_cpus` CPUs. */
+/* Initializes a full bucket, of @percent of @n_cpus CPUs. */
 void budget__init(struct budget *budget, double percent, unsigned n_cpus, uint64_t now_ns);
 void budget__spend(struct budget *budget, double ns, uint64_t now_ns);
 bool budget__is_overdrawn(const struct budget *budget);
@@ -37,11 +37,11 @@ double budget__percent(const struct budget *budget); /* spent since it was full 
 struct pace {
 	double max_percent;
 	uint32_t slowdown, slowdown_max;
-	uint32_t slowest; /* slowdown has been */
+	uint32_t slowest; /* largest slowdown so far */
 	unsigned quiet;	  /* ticks in a row with room for twice the rate */
 };
 
-/* `frequency_hz`: the requested rate. The rate does not fall below 1 Hz. */
+/* @frequency_hz: the requested rate. The rate does not fall below 1 Hz. */
 void pace__init(struct pace *pace, double max_percent, uint32_t frequency_hz);
 
 /* Adjusts the rate; called once a second with braid's own CPU time in that second, in percent of
@@ -63,13 +63,14 @@ struct governor_opts {
 	double max_percent;
 };
 
-/* -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int governor__new(const struct governor_opts *opts, struct governor **ret, struct err *err);
 void governor__free(struct governor *governor); /* NULL is fine */
 
 /* Switches the kernel's statistics on, and starts a thread that measures the cost of new kinds of
- * traps. Called in each round while probes are attached whose hits cost `traps` (bit n: enum
- * trap_kind n). Returns 0, -EPERM without CAP_SYS_ADMIN, -ENOMEM, or an error of trap__measure. */
+ * traps. Must be called in each round while probes are attached. Bit n of @traps: a hit of these
+ * probes costs a trap of kind n (enum trap_kind). Returns 0, -EPERM without CAP_SYS_ADMIN, -ENOMEM,
+ * or an error of trap__measure. */
 int governor__watch(struct governor *governor, uint32_t traps, struct err *err);
 
 /* Switches the kernel's statistics off when no probes are attached. Idempotent. */

@@ -26,8 +26,7 @@ int session__begin_limit(struct session *session, bool probes, struct err *err)
 					  .enabled = opts->enabled,
 					  .max_percent = opts->max_overhead_percent };
 
-	if (session->targets
-		    .scope) /* a machine that is out of CPU is the moment when -a is called */
+	if (session->targets.scope) /* -a is used when a machine is out of CPU time */
 		priority__raise();
 	if (opts->max_overhead_percent <= 0)
 		return 0;
@@ -51,7 +50,8 @@ static void rest(struct session *session)
 		priority__restore();
 }
 
-/* `calls` has nothing else to go on by: it ends, and detaches its probes then. */
+/* Detaches all probes. A session of `calls` ends instead, since it has no other data, and detaches
+ * its probes then. */
 static void give_up(struct session *session, uint64_t now)
 {
 	double percent = governor__percent(session->limit.governor);

@@ -84,7 +84,8 @@ static int follow_ended(struct session *session, struct err *err)
 	return ret;
 }
 
-/* Before the first tick there may have been no events yet. */
+/* Searches for ended processes if events were lost, and at the first tick, since events may have
+ * been missing before it. */
 static int find_lost_exits(struct session *session, struct err *err)
 {
 	uint64_t counters[COUNTERS_N], lost;

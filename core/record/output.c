@@ -81,7 +81,8 @@ void session__on_source(void *ctx, struct process *process, const struct runtime
 		session__fail_consuming(session, ret, &err);
 }
 
-/* The first signal ends the recording, the next one the search for names. */
+/* Returns true if names are not to be searched any more: the first signal ends the recording, and
+ * the next one this search. */
 static bool hurries(void *ctx)
 {
 	const struct session *session = ctx;
@@ -135,7 +136,7 @@ static int open_capture(struct session *session, struct err *err)
 						 spec->kind->pending,
 						 spec->kind->outstanding };
 	}
-	if (!n) /* a trigger of the tests', or calls that are counted */
+	if (!n) /* a trigger of the tests, or calls that are counted */
 		session->output.sampled[0] =
 			(struct capture_event) { { "cpu", SINK_UNIT_SAMPLES }, .timed = true };
 	return capture__new(&(struct capture_opts) { .sink = sink,
@@ -247,7 +248,7 @@ static int forget_codes(const struct session *session)
 	return ret == -ENOMEM ? ret : 0;
 }
 
-/* The last one is complete, and the next one begins. */
+/* Completes the current recording of the directory, and begins the next one. */
 static int rotate(struct session *session, uint64_t now, struct err *err)
 {
 	struct recording *next = NULL;
@@ -260,7 +261,7 @@ static int rotate(struct session *session, uint64_t now, struct err *err)
 	session__begin_file(session, now);
 	session->output.recording = next;
 	renewed = capture__renew(session->capture, recording__sink(next), ret ? NULL : err);
-	/* Else capture may still refer to images. */
+	/* Otherwise capture may still refer to images. */
 	if (!renewed && !event_list__has_mapped(&session->opts.events))
 		tracker__release_images(session->tracker);
 	if (!renewed && forget_codes(session))

@@ -11,7 +11,8 @@
 #include "bpf/outstanding.h"
 #include "core/base/util.h"
 
-/* More processes have ended: allocations of the others get the age that they would have by now. */
+/* Stored ends of processes. If more processes end, their allocations get the age that they would
+ * have by now. */
 #define ENDS_MAX (1U << 20)
 
 struct live_alloc {
@@ -56,8 +57,8 @@ static int compare_ends(const void *a, const void *b)
 	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
-/* When the process that has allocated it at that time has ended, or executed something else; else
- * `end_ns`. */
+/* Returns the time when the process that made the allocation ended or executed another program;
+ * else @end_ns. */
 static uint64_t end_of(const struct session *session, const struct live_alloc *live_alloc,
 		       uint64_t end_ns)
 {
@@ -86,7 +87,7 @@ static int compare_live_allocs(const void *a, const void *b)
 	return x->rec.link < y->rec.link ? -1 : x->rec.link > y->rec.link;
 }
 
-/* In the order in which they were allocated. */
+/* Reads the live allocations in the order in which they were made. */
 static int read_live_allocs(const struct session *session, struct live_alloc **ret, size_t *ret_n)
 {
 	int fd = kernel_half__map_fd(session->half, "live_allocs");
@@ -134,7 +135,7 @@ int session__record_outstanding(struct session *session, struct err *err)
 		uint64_t until_ns = end_of(session, &list[i], end_ns);
 		struct rec_value rec = { .type = REC_VALUE, .link = list[i].rec.link, .value = 1 };
 
-		/* 0 would be none. */
+		/* 0 would mean that there is no age */
 		rec.object = max_of(until_ns, list[i].rec.time_ns + 1) - list[i].rec.time_ns;
 		ret = routing__record(&session->routing, &rec, sizeof(rec), err);
 	}

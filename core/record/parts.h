@@ -55,8 +55,8 @@ struct pending_record {
 	uint64_t data[]; /* aligned as in the ring */
 };
 
-/* Appends a copy of a record to a list. @ctx: address of the list's end, which moves on. -ENOMEM.
- */
+/* Appends a copy of a record to a list. @ctx: address of the list's end, which the call advances.
+ * Returns 0 or -ENOMEM. */
 int waiting_sample__append(void *ctx, const void *data, size_t size);
 
 uint32_t pending_record__type(const struct pending_record *pending); /* REC_* */
@@ -192,24 +192,25 @@ struct session {
 
 double own_cpu_s(void); /* user and system time of this process */
 
-/* Do events have probes in each process, which children are to get at once? */
+/* Returns true if events have probes in each process, which children must get at once. */
 bool session__is_urgent(const struct session *session);
 
 /* Returns the facts about the session that events use. */
 struct event_place session__place(const struct session *session);
 
-/* The time, or that of the sampling's end. */
+/* Returns the current time, or the end of sampling if it is over. */
 uint64_t session__now_ns(const struct session *session);
 
 /* Records everything that is in the ring at the time of the call, and nothing newer: if samples
  * arrive faster than stack copies are unwound, the ring is never empty. Stops early if that takes
- * long. The session is then `behind`, and the loop checks the clock first. */
+ * long. Then ring.is_lagging is set, and the loop checks the clock first. */
 int session__consume(struct session *session, struct err *err);
 
-/* Sampling is over: all that is in the ring, with stack copies as far as they take no second. */
+/* After the end of sampling: records everything in the ring. Stack copies are unwound for at most
+ * DRAIN_NS. */
 int session__drain(struct session *session, struct err *err);
 
-/* Lets the next session__consume() fail with @ret and the sentence in @err. For callbacks. */
+/* Lets the next session__consume() fail with @ret and the message in @err. For callbacks. */
 void session__fail_consuming(struct session *session, int ret, const struct err *err);
 
 /* Maps the ring, and subscribes to events of mappings. */
@@ -231,19 +232,19 @@ int session__refresh_targets(struct session *session, struct err *err);
 /* Returns true if nothing is left to be read ahead. */
 bool session__has_read_ahead(const struct session *session);
 
-/* With a scope: lists the processes that use CPU, and reads as many as the time before the first
- * sample allows. */
+/* With a scope: lists the processes that use CPU time, and reads as many as the time before the
+ * first sample allows. */
 int session__begin_ahead(struct session *session, struct err *err);
 
-/* In each round: reads further ones for a moment. */
+/* In each round: reads more of these processes for a moment. */
 int session__read_ahead(struct session *session, struct err *err);
 
-/* Once a second: lists processes anew while the recording is young, and notes whether braid lacks
- * CPU to read them. @elapsed_ns: since the last tick. */
+/* Once a second: lists processes anew while the recording is young, and records whether braid lacks
+ * CPU time to read them. @elapsed_ns: since the last tick. */
 int session__watch_ahead(struct session *session, uint64_t now, uint64_t elapsed_ns,
 			 struct err *err);
 
-/* Writes it to the recording, if braid has lacked CPU. */
+/* Writes to the recording that braid lacked CPU time, if it did. */
 int session__write_lag(struct session *session, struct err *err);
 
 /* Finds the process of a thread that user space samples, with its mappings. `*ret` is NULL if the
@@ -277,14 +278,14 @@ int session__attach_in_targets(struct session *session, struct err *err);
 /* Reads the events of mappings that have come, of any process. @ctx: the session. */
 void session__take_mmaps(void *ctx);
 
-/* From now on the time counts. */
+/* Starts the time of the recording. */
 int session__begin(struct session *session, struct err *err);
 
 /* Attaches probes that depend on mappings, starts sampling, makes the first commit, and lets the
- * command run. The commit puts the recording in its place; it is the last step that can fail. */
+ * command run. The commit moves the recording to its path; it is the last step that can fail. */
 int session__start_targets(struct session *session, struct err *err);
 
-/* Creates the recording unless there is a live profile, then capture. */
+/* Creates the recording, unless the session has a live profile, and then capture. */
 int session__open_output(struct session *session, struct err *err);
 
 /* A tracker_source_fn; `ctx` is the session. */
@@ -302,17 +303,17 @@ void session__end_file(struct session *session);
 /* Writes the kinds of frames, and the facts that exist at a recording's start. */
 int session__write_head(struct session *session, struct err *err);
 
-/* Makes the recording, in the directory if there is one. */
+/* Creates the recording, in the directory if there is one. */
 int session__create_recording(struct session *session, struct err *err);
 
-/* Ends it. Idempotent. */
+/* Ends the recording. Idempotent. */
 int session__close_recording(struct session *session, struct err *err);
 void session__discard_recording(struct session *session);
 
-/* From here on the recording's time counts. */
+/* Starts the time of the current recording. */
 void session__begin_file(struct session *session, uint64_t now);
 
-/* At a tick: goes on with the next recording if it is time. */
+/* At a tick: begins the next recording if it is time. */
 int session__rotate(struct session *session, uint64_t now, struct err *err);
 
 /* Publishes braid's current state and cost, if metrics are requested. */
@@ -329,18 +330,20 @@ int session__follow(struct session *session, struct err *err);
  * starts. */
 int session__prepare_waiting(struct session *session, struct err *err);
 
-/* At start_ns: notes which threads wait, if that is an event. */
+/* At start_ns: enters the threads that wait into the kernel half's map, if an event is about
+ * waiting. */
 int session__note_waiting(struct session *session, struct err *err);
 
 /* Returns STATE_STOPPED for a thread that a signal or a tracer has stopped, else STATE_BLOCKED. */
 uint32_t session__waiting_state(uint32_t tid);
 
-/* After end_ns, while the kernel half sees who wakes up: takes samples of those that still do, and
- * of those that are in a system call or wait for a lock. */
+/* After end_ns, while the kernel half reports threads that wake up: sample the threads that are in
+ * a system call or wait for a lock, and the threads that still wait. */
 int session__sample_under_way(struct session *session, struct err *err);
 int session__sample_waiting(struct session *session, struct err *err);
 
-/* After all that is in the ring: records these; without `err` it only frees them. Idempotent. */
+/* After all records in the ring: records the samples of these threads. Without @err only frees
+ * them. Idempotent. */
 int session__record_waiting(struct session *session, struct err *err);
 
 /* Returns true if the session records outstanding allocations. */
@@ -361,7 +364,8 @@ int session__begin_limit(struct session *session, bool probes, struct err *err);
 /* Detaches probes that cost too much; called in each round. */
 int session__keep_limit(struct session *session, struct err *err);
 
-/* Once a second, `elapsed_ns` after the last time: samples less often if that costs too much. */
+/* Once a second, @elapsed_ns after the last call: reduces the sampling rate if samples cost too
+ * much. */
 void session__keep_pace(struct session *session, uint64_t elapsed_ns);
 
 void session__limit(const struct session *session, struct session_limit *ret);
@@ -383,7 +387,7 @@ int session__commit(struct session *session, struct err *err);
 /* Writes counters and figures as they are now. */
 int session__write_counters(struct session *session, struct err *err);
 
-/* Records the occurrences of each event until @now that no sample stands for. @last: no values of
+/* Records the occurrences of each event until @now that no sample represents. @last: no values of
  * pending samples will come. */
 int session__record_rests(struct session *session, uint64_t now, bool last, struct err *err);
 

@@ -16,7 +16,8 @@
 
 #define CONSUME_NS 100000000ULL
 
-/* Time at the end for unwinding stack copies that have arrived; each takes milliseconds. */
+/* Time after the end of sampling for unwinding stack copies in the ring, which takes milliseconds
+ * each. */
 #define DRAIN_NS NSEC_PER_SEC
 
 /* Returns the time of a sample, or 0 for another record. */

@@ -33,7 +33,7 @@ static int on_exec(const struct routing *routing, const struct rec_program *rec,
 	return ret || !process ? ret : tracker__on_exec(routing->tracker, process, rec);
 }
 
-/* Its files may be gone the next moment. */
+/* Completes the process's names now, since its files may be gone soon. */
 static int on_exit_of(const struct routing *routing, const struct rec_task *rec, struct err *err)
 {
 	struct process *process = tracker__find(routing->tracker, rec->tgid);

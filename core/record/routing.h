@@ -16,12 +16,12 @@ struct routing {
 	struct capture *capture;
 };
 
-/* Each returns 0, or a negative errno with a sentence: the recording cannot go on. */
+/* Each function returns 0, or a negative errno with a message: the recording cannot continue. */
 
-/* One record of the ring. */
+/* Routes one record of the ring. */
 int routing__record(const struct routing *routing, const void *data, size_t size, struct err *err);
 
-/* A process that was `ending` has ended. */
+/* Ends a process in the state ENDING, after its end. */
 int routing__end(const struct routing *routing, struct process *process, struct err *err);
 
 /* Frees processes that ended long enough before @consumed_ns, the time up to which the ring has

@@ -11,7 +11,7 @@
 #include "core/base/stop.h"
 #include "core/base/util.h"
 
-/* 50 KiB each. With `auto` probes are the exception. */
+/* Number of shadow stacks, 50 KiB each. With `auto`, few processes have probes. */
 #define SHADOWS	     1024
 #define SHADOWS_AUTO 64
 
@@ -27,7 +27,7 @@ static uint32_t required_shadows(enum runtime_source source)
 #define RING_SAMPLES_SMALL 4000
 #define RING_BYTES_SMALL   (8U << 20)
 
-/* 0: the usual. */
+/* Returns the size of the ring in bytes; 0: the default size. */
 static uint32_t ring_bytes(const struct session_opts *opts)
 {
 	uint64_t samples = (uint64_t)opts->frequency_hz * max_of(sysconf(_SC_NPROCESSORS_CONF), 1);
@@ -46,7 +46,7 @@ static int open_signals(struct session *session, struct err *err)
 	return stopper__new(&session->stopper, err);
 }
 
-/* The watching thread uses the kernel half, so it ends before that. */
+/* The stopper's thread uses the kernel half, so it ends before the kernel half. */
 static void close_signals(struct session *session)
 {
 	stopper__free(session->stopper);
@@ -327,7 +327,7 @@ static const struct stage stages[] = {
 /* CPU time that work in progress at the end of a recording may still use. */
 #define GRACE_NS (NSEC_PER_SEC / 4)
 
-/* Sampling ends when it should, whether or not anything else gets to its end in time. */
+/* Sampling ends at its deadline, even if the work of the last round is late. */
 int session__begin(struct session *session, struct err *err)
 {
 	int ret = session__prepare_waiting(session, err);
@@ -336,7 +336,7 @@ int session__begin(struct session *session, struct err *err)
 		return ret;
 	if (!session->targets.scope)
 		activity__begin(session->tracker);
-	/* A signal may have come already: then it begins where it ends. */
+	/* If a signal has come already, the recording ends where it begins. */
 	session->start_ns = kernel_half__sampled_until(session->half, now_ns());
 	if (!session->opts.command) /* a command's exec belongs to the recording, and is over */
 		kernel_half__sample_from(session->half, session->start_ns);
@@ -350,7 +350,7 @@ int session__begin(struct session *session, struct err *err)
 	return session__note_waiting(session, err);
 }
 
-/* "/usr/bin/python3 app.py", as long as it fits. */
+/* Writes the command as text, "/usr/bin/python3 app.py", cut to the size of @ret. */
 static void print_command(char *const *command, char ret[TARGET_BYTES])
 {
 	for (int i = 0; command && command[i]; i++)
@@ -436,8 +436,8 @@ static int stop(struct session *session, struct session_summary *summary, struct
 	/* Names are read until a deadline of their own; a second signal ends that, too. */
 	stop__clear();
 	stop__set_deadline(now_ns() + NAMES_NS);
-	/* The kernel takes its time over each probe, and shadow stacks are wrong meanwhile: no
-	 * sample may see that. */
+	/* Detaching a probe takes time, and shadow stacks are wrong meanwhile, so sampling ends
+	 * first. */
 	kernel_half__sample_until(session->half, now_ns());
 	session__release_holds(session);
 	session->end_ns = session__now_ns(session);

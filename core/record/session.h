@@ -31,14 +31,14 @@ struct session_progress {
 struct session_limit {
 	double max_percent;   /* percent of this machine; 0: no limit */
 	double exceeded_s;    /* seconds from the start to the detachment of all probes */
-	const char *exceeded; /* the reason for it, a sentence; NULL: probes stayed attached */
+	const char *exceeded; /* the reason in a sentence; NULL: probes stayed attached */
 	uint32_t lowest_hz;   /* lowest rate of samples; 0: it was never reduced */
 };
 
 /* Processes of a scope that braid could not read in time for lack of CPU. */
 struct session_lag {
-	uint32_t unread; /* the most processes that were unread at a time; 0: none ever was */
-	double seconds;	 /* in which some were */
+	uint32_t unread; /* largest number of unread processes at a time; 0: none */
+	double seconds;	 /* time in which processes were unread */
 };
 
 /* One recording after the other, in a directory of bounded size. */
@@ -106,7 +106,7 @@ struct session_nameless {
 							       first; NULL: no more */
 };
 
-/* The word that --unwind takes for an enum unwind_mode; NULL: there is no such mode. */
+/* Returns the value of --unwind for an enum unwind_mode; NULL: there is no such mode. */
 const char *session__unwind_name(int mode);
 
 struct session_summary {
@@ -136,15 +136,15 @@ struct session_summary {
 };
 
 /* Checks everything, then begins to sample. On failure nothing is left behind: no file, no probe,
- * no child. -EINVAL for targets that cannot be profiled, -ESRCH, -EPERM, -EEXIST, ... with the
- * sentence in `err`. */
+ * no child. Returns 0, or a negative errno with the message in @err: -EINVAL for targets that
+ * cannot be profiled, -ESRCH, -EPERM, -EEXIST, ... */
 int session__open(const struct session_opts *opts, struct session **ret_session, struct err *err);
 
 /* Records until the duration is over, all targets have ended, or SIGINT, SIGTERM or SIGHUP arrives.
  * On failure (disk full) the committed part stays readable. */
 int session__run(struct session *session, struct err *err);
 
-/* One round of session__run: waits a little for something to happen, and sees to it. */
+/* Runs one round of session__run(): it waits up to 100 ms for events, and handles them. */
 int session__step(struct session *session, bool *ret_over, struct err *err);
 
 /* Adds waits that have not ended to the live profile, up to now, if waiting is an event. They count
@@ -164,10 +164,12 @@ bool session__has_signal(const struct session *session);
 /* Returns the target in words: "pid 4711 (python3 app.py)". Borrowed. */
 const char *session__target(const struct session *session);
 
-/* Running processes below those of -p that are recorded, too; counted when the session began. */
+/* Returns the number of recorded processes below those of -p that were running when the session
+ * began. */
 unsigned session__children(const struct session *session);
 
-/* Samples that were taken until now, also those that were lost; and those that were recorded. */
+/* Return the number of samples that were taken until now, including lost samples, and of samples
+ * that were recorded. */
 uint64_t session__taken(const struct session *session);
 uint64_t session__recorded(const struct session *session);
 
@@ -180,7 +182,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 int session__calls(struct session *session, bool lines, struct profile **ret_profile,
 		   struct err *err);
 
-/* The command's, while it has not ended; 0: none. */
+/* Returns the command's PID, while it has not ended; 0: none. */
 int session__command_pid(const struct session *session);
 void session__free(struct session *session); /* NULL is fine */
 

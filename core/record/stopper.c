@@ -13,12 +13,12 @@
 #include "core/base/stop.h"
 #include "core/base/util.h"
 
-#define APART_NS 300000000ULL /* two signals that are two wishes */
+#define APART_NS 300000000ULL /* minimum time between two signals that the user sent separately */
 
 struct stopper {
 	sigset_t signals, old_signals;
 	int fd;
-	uint64_t first_ns; /* when the first signal came; the thread's */
+	uint64_t first_ns; /* time of the first signal; written by the thread */
 	bool has_signal, hurries;
 	stopper_fn on_signal;
 	void *ctx;

@@ -18,7 +18,8 @@ typedef void (*stopper_fn)(void *ctx);
  * them. */
 int stopper__new(struct stopper **ret, struct err *err);
 
-/* Waits for them, also for those that have come already. Once; `stopper` must not fork any more. */
+/* Starts the thread that waits for the signals, including signals that have already arrived. May be
+ * called once. The process must not fork any more. */
 int stopper__watch(struct stopper *stopper, stopper_fn on_signal, void *ctx, struct err *err);
 void stopper__free(struct stopper *stopper); /* signals are as before; NULL is fine */
 
@@ -28,7 +29,7 @@ bool stopper__has_signal(const struct stopper *stopper);
  * does not count, since timeout(1) sends one to the process and one to its group. */
 bool stopper__hurries(const struct stopper *stopper);
 
-/* Signals that were blocked before there was a stopper. Borrowed. */
+/* Returns the set of signals that were blocked before the stopper. Borrowed. */
 const sigset_t *stopper__users_mask(const struct stopper *stopper);
 
 int stopper__fd(const struct stopper *stopper); /* to poll: readable once there is a signal */

@@ -16,7 +16,7 @@ static void prepare_command(const struct session_opts *opts)
 			opts->runtimes[i]->probes->prepare_command(opts->command);
 }
 
-/* Gives the command the sampler that passes the probes of alloc:usdt. */
+/* Sets the command's environment so that it loads the sampler for the probes of alloc:usdt. */
 static void preload(const struct session *session)
 {
 	const struct session_opts *opts = &session->opts;
@@ -104,7 +104,7 @@ int session__add_targets(struct session *session, struct err *err)
 	return ret;
 }
 
-/* A command has no mappings of its own before its exec, so it is not read here. */
+/* Does not read a command, which has no mappings of its own before its exec. */
 int session__refresh_targets(struct session *session, struct err *err)
 {
 	struct process *process;
@@ -156,7 +156,7 @@ int session__attach_in_targets(struct session *session, struct err *err)
 					 &session->targets.trigger, err);
 }
 
-/* Forks are seen by now, so that none is missed. */
+/* Adds the children of targets. Forks are reported already, so none is missed. */
 static int add_descendants(struct session *session, struct err *err)
 {
 	int ret = 0;

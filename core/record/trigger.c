@@ -7,7 +7,7 @@
 #include "core/kernel/breakpoint.h"
 #include "probes/attach.h"
 
-#define FILES_MAX 8 /* with the function, of one name */
+#define FILES_MAX 8 /* files of the same name that contain the function */
 
 struct trigger {
 	struct breakpoints breakpoints;
@@ -16,7 +16,7 @@ struct trigger {
 	size_t n_probed;
 };
 
-/* For tests, too: as on a machine where breakpoints do not fire. */
+/* BRAID_TEST_UPROBES lets tests run as on a machine where breakpoints do not fire. */
 enum chain_type trigger__type(void)
 {
 	return !getenv("BRAID_TEST_UPROBES") && breakpoints__fire() ? CHAIN_TICK : CHAIN_UPROBE;

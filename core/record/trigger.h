@@ -17,7 +17,7 @@ struct trigger_place {
 
 struct trigger;
 
-/* Returns the type of the programs that it needs, which are loaded for event number 1. */
+/* Returns the type of the programs that a trigger needs, which are loaded for event number 1. */
 enum chain_type trigger__type(void);
 
 /* Attaches the trigger in all current targets and their children. Returns 0, or -ENOENT with a

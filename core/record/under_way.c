@@ -16,7 +16,7 @@
 #include "core/kernel/host_half.h"
 #include "core/kernel/waiting.h"
 
-/* One sample, with all that was found out for it. */
+/* One sample, with its records. */
 struct call {
 	uint32_t tid;
 	uint64_t since_ns;
@@ -173,7 +173,7 @@ static int add_syscall(struct under_way *under_way, const struct waiting_thread 
 	return add(under_way, thread, &sample, rec->syscall_ns, CALL_SYSCALL);
 }
 
-/* A call for a lock is a wait if its thread sleeps in it. */
+/* Adds the call of a lock's function, which is a wait if its thread sleeps in it. */
 static int add_function(struct under_way *under_way, const struct waiting_thread *thread,
 			const struct call_rec *rec)
 {
@@ -189,7 +189,8 @@ static int add_function(struct under_way *under_way, const struct waiting_thread
 	return add(under_way, thread, &sample, rec->call_ns, CALL_FUNCTION);
 }
 
-/* A thread that runs may be anywhere: its call is sampled when it ends, or not at all. */
+/* Adds the calls of a thread that does not run. The call of a running thread is sampled when it
+ * ends, or not at all. */
 static int add_thread(struct under_way *under_way, const struct waiting_thread *thread)
 {
 	const struct call_rec *rec = find(under_way->recs, under_way->n_recs, thread->tid);
