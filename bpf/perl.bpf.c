@@ -3,9 +3,9 @@
 
 /* Walks Perl's context stacks of the interrupted thread, innermost first: subroutines, formats,
  * evals, required files, sort blocks and code in patterns. Loops and plain blocks have contexts,
- * too, and are skipped. The interpreter has a context stack for each "stackinfo". One is for the
- * main program. Each call by the interpreter itself has a new one (tied variables, overloaded
- * operators, destructors, comparisons of sort, signal handlers).
+ * too, and are skipped. The interpreter has several context stacks, each in a "stackinfo". The
+ * first one is the main program's. Each call by the interpreter itself begins a new one (tied
+ * variables, overloaded operators, destructors, comparisons of sort, signal handlers).
  *
  * A context has no line of its own. The innermost one runs the statement PL_curcop. Each context
  * contains the statement that was current when it began, which is its caller's.

@@ -18,7 +18,7 @@ struct perl_code_key {
 };
 
 struct perl_code_entry {
-	__u32 code; /* as in rec_code_object; first: runtime.codes */
+	__u32 code; /* as in rec_code_object; the first member, as runtime.codes requires */
 	__u32 pad;
 	__u64 name, stash, file; /* addresses: HEK, HV, char */
 	__u64 hash;		 /* hash of the texts of name, package and file */

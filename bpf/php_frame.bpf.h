@@ -117,10 +117,10 @@ static __always_inline int function__holds(const struct php_state *state, __u64 
 	       function__bytes(&state->call);
 }
 
-/* Sets state->opline and op to the operation of the frame. A frame stores it while it calls. The
- * frame that runs the loop has it in a register, and stores it only before operations that may
- * fail. While an exception is propagated, the frame has a substitute, and the original operation is
- * stored elsewhere. */
+/* Sets state->opline and op to the operation of the frame. A frame that has called another one has
+ * stored the operation's address. The frame in the loop has the address in a register, and stores
+ * it only before operations that may fail. While an exception is propagated, the frame has a
+ * substitute, and the original operation is stored elsewhere. */
 static __noinline int op__load(struct php_state *state)
 {
 	__u64 opline = state->call.frame[FRAME_OPLINE];

@@ -63,7 +63,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		return 0;
 	}
 	proc->flags &= ~PROC_STARTING;
-	/* Children have their own first samples, unless user space disables this. */
+	/* With a scope, children are found by their own first samples, unless user space sets
+	 * PROC_FOLLOW again. */
 	if (cfg_scope)
 		proc->flags &= ~PROC_FOLLOW;
 	if (cfg_scope & SCOPE_NAME)

@@ -104,7 +104,8 @@ static __noinline int block__load(struct ruby_block *block, __u64 start, __u64 e
 }
 
 /* Reads the environment that ends at `ep` into state->env. Outer environments lie at lower
- * addresses of the VM stack. So a block that ends with this one probably has the next ones, too. */
+ * addresses of the VM stack. So a block of memory that ends with this environment probably contains
+ * the next ones, too. */
 static __noinline int env__load(struct ruby_state *state, __u64 ep, int ahead)
 {
 	__u64 first = ep - ENV_BYTES + 8, start;

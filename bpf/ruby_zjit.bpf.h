@@ -51,7 +51,7 @@ static __always_inline enum zjit_frame zjit__read(__u64 jit_return, struct zjit_
 #define ZJIT_NATIVES_MAX 32  /* native frames inside of the innermost one of compiled code */
 #define ZJIT_BEFORE	 256 /* bytes of code before a return address */
 #define ZJIT_CALL_BYTES	 5   /* bytes of the call itself, at most */
-#define ZJIT_NEAR	 (1ULL << 27) /* limit for the distance of its file's C functions */
+#define ZJIT_NEAR	 (1ULL << 27) /* maximum distance of Ruby's C functions from rb_zjit_entry */
 
 struct zjit_call {
 	__u64 record;	  /* value that the code stores: a record's address, or YJIT's pc */

@@ -113,7 +113,7 @@ _Static_assert(sizeof(struct image_rec) == 40, "image_rec");
 enum {
 	PROC_FOLLOW = 1,     /* children become targets, too */
 	PROC_STARTING = 2,   /* about to execute the command: its user code is still braid's own */
-	PROC_URGENT = 4,     /* wakes user space at a fork, where it has work to do */
+	PROC_URGENT = 4,     /* a fork wakes user space, which has probes to attach */
 	PROC_REQUESTED = 8,  /* wakes user space at the end of the process, not of its children */
 	PROC_UNDECIDED = 16, /* user space decides whether the name of the process matches */
 	PROC_REFUSED = 32,   /* the name does not match */
@@ -208,9 +208,9 @@ enum event_slot {
 
 /* Slots of scratch memory on one CPU (bpf/slots.bpf.h), a power of two, and the number of slots for
  * each program type that a session uses. Ticks do not interrupt each other. A program at a
- * tracepoint does not interrupt itself. Those of other tracepoints interrupt it from softirqs and
- * interrupts only. As many uprobe programs can wait on a CPU as there are tasks: the ones beyond
- * the limit are counted losses. */
+ * tracepoint does not interrupt itself. Only softirqs and interrupts run programs at other
+ * tracepoints meanwhile. As many uprobe programs can wait on a CPU as there are tasks: the ones
+ * beyond the limit are counted losses. */
 #define SLOTS_MAX	 8
 #define SLOTS_TICK	 1
 #define SLOTS_TRACEPOINT 3
@@ -364,7 +364,7 @@ _Static_assert(sizeof(struct rec_condition) == 4, "rec_condition");
 
 /* rec_section.flags */
 enum {
-	SECTION_TRUNCATED = 1, /* outer frames found no room */
+	SECTION_TRUNCATED = 1, /* outer frames did not fit */
 	SECTION_BROKEN = 2,    /* outer frames could not be read */
 	SECTION_PROBED = 4,    /* from a shadow stack */
 	SECTION_INFERRED = 8,  /* some of its frames are inferred: the stack is not complete */

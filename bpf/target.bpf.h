@@ -103,7 +103,7 @@ static __always_inline int target__is_any(const struct task_struct *task, __u32 
  * kernel/bpf/memalloc.c). */
 static __always_inline void target__write(__u32 tgid, const struct proc_rec *proc)
 {
-	const struct proc_rec copy = *proc; /* the verifier requires it on the stack before 6.3 */
+	const struct proc_rec copy = *proc; /* before Linux 6.3, values must be on the stack */
 
 	bpf_map_update_elem(&targets, &tgid, (void *)&copy, BPF_EXIST);
 }

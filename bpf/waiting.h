@@ -75,7 +75,7 @@ struct waiting_rec {
 struct waiting_thread {
 	__u32 tgid, tid;
 	__u32 n_kernel;
-	__u32 cs; /* 0: it has no user registers */
+	__u32 cs; /* 0: the thread has no user registers */
 	__u64 fs_base;
 	__u64 start_stack;	 /* stack pointer of the program's first instruction */
 	__u64 regs[UNWIND_REGS]; /* as in rec_stack */

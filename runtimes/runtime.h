@@ -189,7 +189,7 @@ struct runtime_allocator {
 	 * free. */
 	const struct runtime_frees *frees;
 	bool exported;	     /* the functions are in .dynsym; else in .symtab */
-	const char *why_not; /* remedy if there is no hook with bytes; else NULL */
+	const char *why_not; /* remedy if no hook reports the bytes; NULL: a hook does */
 };
 
 /* Borrowed. */

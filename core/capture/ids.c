@@ -119,8 +119,8 @@ int ids__image(struct ids *ids, const char *path, const char *build_id, uint32_t
 	return is_new ? ids->sink->ops->image(ids->sink, *ret_id, path, build_id, err) : 0;
 }
 
-/* Writes the labels as one text: "key=value", each followed by a control character, which they do
- * not contain. */
+/* Writes the labels as one text: each "key=value" is followed by a control character, which labels
+ * do not contain. */
 static int write_labels(struct ids *ids, const struct sink_context *context)
 {
 	size_t size = 1, len = 0;

@@ -35,7 +35,7 @@ struct insn_flow {
 /* Prepares the flow. The caller must have set @file, @ranges, @steps and @guarded, and owns the
  * ranges and the steps. Returns 0, -ENOMEM, -EFBIG or -EINTR. */
 int insn_flow__init(struct insn_flow *flow);
-void insn_flow__done(struct insn_flow *flow); /* idempotent; leaves the steps */
+void insn_flow__done(struct insn_flow *flow); /* idempotent; does not free the steps */
 
 /* Follows all control flow from the step @at, whose state is @state. Returns true if the states of
  * the reached steps are accepted; otherwise no state has changed. @named: a function is proven to

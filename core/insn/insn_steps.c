@@ -453,8 +453,8 @@ static int read_all(csh handle, cs_insn *insn, struct insn_steps *steps, const u
 	return 0;
 }
 
-/* Reads code in pieces, as all data are read except those that are only searched
- * (tests/replay/extract.c). */
+/* Reads code in pieces: tests/replay/extract.c regards longer reads as searches, whose bytes it
+ * does not store. */
 static int read_code(const struct elf_file *file, uint64_t start, uint8_t *to, size_t size)
 {
 	int ret = 0;

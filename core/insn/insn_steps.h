@@ -54,7 +54,7 @@ struct insn_step {
 	bool referred;	 /* a symbol or an instruction of the steps contains this address */
 	bool unknown;	 /* no instruction; op: INSN_STOP */
 	bool doubtful;	 /* bytes before are no instruction, so that this may not be one either */
-	bool aimed;	 /* an undoubted jump or call leads here */
+	bool aimed;	 /* a jump or call in code that is not doubtful leads here */
 };
 
 struct insn_steps {

@@ -54,8 +54,8 @@ struct session_opts {
 	const uint32_t *pids;		       /* either these ... */
 	size_t n_pids;
 	char *const *command;	  /* ... or this, NULL-terminated, started by the session */
-	struct scope_opts scope;  /* ... or any process that is one of these */
-	bool no_children;	  /* those processes alone, without any below them */
+	struct scope_opts scope;  /* ... or any process in this scope */
+	bool no_children;	  /* without the children of those processes */
 	double duration_s;	  /* 0: until a signal or the targets' end */
 	struct event_list events; /* empty: cpu, if anything */
 	uint32_t frequency_hz;	  /* rate of events by the clock */
@@ -101,9 +101,8 @@ enum session_end {
 /* Native code addresses in stacks, by how they are named. */
 struct session_nameless {
 	uint64_t addresses, nameless; /* all; those of functions that no symbol names */
-	const struct image *images[SESSION_NAMELESS_FILES]; /* borrowed; those with a tenth of the
-							       nameless ones and more, most
-							       first; NULL: no more */
+	/* Files with at least a tenth of `nameless`, in falling order; borrowed. NULL: no more. */
+	const struct image *images[SESSION_NAMELESS_FILES];
 };
 
 /* Returns the value of --unwind for an enum unwind_mode; NULL: there is no such mode. */

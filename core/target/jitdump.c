@@ -53,7 +53,7 @@ struct debug_entry {
 
 #define LINES_BYTES_MAX (128 * 1024) /* for one piece of code; the rest is not read */
 
-/* A window of the file. Records are mostly code; long code is never copied. */
+/* Bytes of the file that are read at a time. Records are mostly code; long code is never copied. */
 #define BUFFER_BYTES (64 * 1024)
 
 struct buffer {

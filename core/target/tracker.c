@@ -401,7 +401,7 @@ int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct pr
 
 	if (rc)
 		return rc;
-	process = tracker__find(tracker, info.pid); /* named twice, or by two of its threads */
+	process = tracker__find(tracker, info.pid); /* the user may name a process twice */
 	if (!process || process__is_ended(process))
 		rc = tracker__new_process(tracker, info.pid, &info, &process);
 	if (rc)

@@ -152,7 +152,8 @@ void tracker__forget(struct tracker *tracker, struct process *process);
 /* Marks all processes as having probes of events. */
 void tracker__join(struct tracker *tracker);
 
-/* Returns the number of processes that ended before tracker__join(), or unread. */
+/* Returns the number of processes that ended before tracker__join(), or before their mappings were
+ * read. */
 uint32_t tracker__unprobed(const struct tracker *tracker);
 
 /* Returns the serial number that was assigned last. */

@@ -12,7 +12,7 @@ struct unwind_merge {
 	} * first; /* rows of the first source, which has precedence where it has a rule; ascending
 		    */
 	size_t n, cap, at;
-	struct unwind_rule now[2]; /* present rule of each source */
+	struct unwind_rule now[2]; /* current rule of each source */
 	struct unwind_rule last;   /* rule of the last emitted row */
 	cfi_row_fn row;
 	void *ctx;

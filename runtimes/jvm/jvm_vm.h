@@ -47,7 +47,7 @@ int jvm_vm__read(const struct jvm_vm *vm, uint64_t address, void *buf, size_t si
 /* Reads a NUL-terminated text, which is truncated if it is too long; "" if it is unreadable. */
 void jvm_vm__text(const struct jvm_vm *vm, uint64_t address, char *buf, size_t size);
 
-/* Returns the version as the JVM itself has it, "17.0.15+6"; "" if unknown. */
+/* Returns the version that the JVM itself reports, "17.0.15+6"; "" if unknown. */
 const char *jvm_vm__version(const struct jvm_vm *vm);
 uint32_t jvm_vm__major(const struct jvm_vm *vm); /* 17 */
 

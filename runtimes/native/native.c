@@ -4,8 +4,8 @@
 #include "runtimes/native/native_idle.h"
 #include "runtimes/runtime.h"
 
-/* Machine code. Unwinding and naming it is the core's work for every process, so that there is
- * nothing to hook: this entry only gives native frames their name and suffix. */
+/* Machine code. The core unwinds and names it for every process, so this runtime has no hooks: the
+ * entry only defines the name and the suffix of native frames. */
 const struct runtime runtime_native = {
 	.name = "native",
 	.suffix = "_[n]",

@@ -23,8 +23,8 @@
 #define DATA_BYTES_MIN (4U << 10)
 #define DATA_BYTES_MAX (16U << 20)
 
-/* The description begins with 64 bits of its own checksum and 64 bits of the code's. Its own
- * checksum covers the bytes behind both. */
+/* The description begins with two checksums of 64 bits: its own, and the code's. Its own checksum
+ * covers the bytes after both. */
 #define DATA_HASH 0
 #define CODE_HASH 8
 #define HASHED	  16

@@ -88,8 +88,8 @@ static bool is_in_row(const struct probe_rec *rec)
  * mark. The name is gone after the first garbage collection. The process then crashes when it
  * reports one of these methods to a hook for methods in C.
  *
- * Seen with 3.0.7 and 3.1.2, without any probe, by their semaphores alone; not with 2.7.4 nor
- * from 3.2 on. */
+ * This was observed with 3.0.7 and 3.1.2: raised semaphores suffice, without any probe. It was not
+ * observed with 2.7.4, nor with 3.2 and later. */
 static bool is_unsafe(const struct elf_file *file)
 {
 	struct ruby_number number;
