@@ -43,9 +43,9 @@
 #define PERIOD_LOWERED_NS 100000000ULL /* and to a lower period */
 #define PERIOD_STEPS_MAX  8	       /* maximum number of doublings at once */
 
-/* Maximum weight of a sample, as a multiple of the number of intervals since its thread's clock
- * rang. Without a limit, a sampled interval of 1 ns, which is that rare, would have a weight of a
- * million. */
+/* Maximum weight of a sample, as a multiple of the number of intervals since the clock of its
+ * thread expired. Without a limit, a sampled interval of 1 ns, which is very rare, would have a
+ * weight of a million. */
 #define WEIGHT_TIMES_MAX 16
 
 /* Tenths of a percent of a CPU's time; 0: no limit. */

@@ -40,7 +40,7 @@ struct php_proc_rec { /* key: address space */
 	 * frame of execute_ex, so the rule holds for it, too. UNWIND_NONE: unknown. */
 	struct unwind_rule left;
 	/* Built by clang, execute_ex calls operations and compiled code instead of jumping to them.
-	 * Address after that call, to which all of these return. 0: it jumps. */
+	 * Address to which these return; 0: execute_ex jumps. */
 	__u64 returns;
 	/* Addresses of the variables zend_flf_functions and zend_flf_handlers (8.4 and later):
 	 * functions that are called without a frame, by number. 0: the version has none. */

@@ -63,7 +63,7 @@ _Static_assert(sizeof(struct mapping_rec) == 48, "mapping_rec");
 
 struct mapping_list {
 	__u32 n;
-	__u32 n_left_out; /* further mappings of the process that found no room */
+	__u32 n_left_out; /* further mappings of the process that did not fit */
 	__u32 pad;
 	__u32 changes; /* odd while the list is being written. A reader discards the words that it
 			* read from the list if this value changed meanwhile. */

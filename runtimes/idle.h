@@ -15,9 +15,9 @@
 	"?libc.so*|?libc-2*|?libpthread*|?ld-musl*"
 #define IDLE_UV "uv_cond_wait|uv_sem_wait|uv__sem_wait|"
 
-/* A wait that means nothing: a worker waits for work, an event loop for events, or a runtime's
- * own thread waits. Readers hide such waits unless the user requests them (braid report --idle).
- * Each rule is exact: a wait that it does not describe in full is shown.
+/* A wait that is no delay: a worker waits for work, an event loop for events, or a runtime's own
+ * thread waits. Readers hide such waits unless the user requests them (braid report --idle). Each
+ * rule is exact: a wait that it does not describe in full is shown.
  *
  * All parts of a rule have to match. Patterns are fnmatch's with FNM_EXTMATCH: "*", "?",
  * "[...]", "@(a|b)". */

@@ -11,7 +11,7 @@
 
 #define SITE_FRAME_BYTES_MAX (1 << 20)
 
-#define STEPS_MAX	  6    /* from a site to the loop */
+#define STEPS_MAX	  6    /* calls from a site up to the loop */
 #define CALLERS_MAX	  4096 /* places that call one function */
 #define SEGMENT_BYTES_MAX (256U << 20)
 

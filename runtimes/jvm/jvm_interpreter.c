@@ -22,7 +22,7 @@
 #define SKIPPED_MAX 8 /* instructions between the pushes of a frame; 3 in JDK 25 */
 #define METHOD_PUSH 3 /* the position of the Method among them: sender sp, last sp, Method */
 
-/* Instructions, as their bytes */
+/* The bytes of instructions. */
 static const uint8_t LOAD_R13[] = { 0x4c, 0x8b, 0x6d };		       /* mov r13, [rbp + ib] */
 static const uint8_t ENTER[] = { 0x55, 0x48, 0x8b, 0xec, 0x41, 0x55 }; /* ...; push r13 */
 #define PUSH_RBX 0x53

@@ -19,7 +19,7 @@ struct jvm_scope {
 	uint32_t bci;			 /* JVM_NO_BCI: unknown */
 };
 
-/* Opens the nmethod at `address`; `compile_id` is the one it had when it was seen. Returns 0,
+/* Opens the nmethod at `address`; `compile_id` is the nmethod's id at its first sample. Returns 0,
  * -ENOENT if the address has another nmethod by now, -EFAULT, -EBADMSG or -ENOMEM. */
 int jvm_nmethod__open(const struct jvm_vm *vm, uint64_t address, uint32_t compile_id,
 		      struct jvm_methods *methods, struct jvm_nmethod **ret);

@@ -19,13 +19,13 @@ struct jvm_process {
 	int root_fd; /* its root directory; O_PATH */
 };
 
-/* The state of a JVM's start, which decides if it can take a request now. */
+/* The state of a JVM's start, which decides if it can receive a request now. */
 struct jvm_phase {
-	bool is_stopped;       /* by SIGSTOP or a debugger */
+	bool is_stopped;       /* stopped by SIGSTOP or a debugger */
 	bool catches_quit;     /* SIGQUIT does not kill it */
 	bool has_quit_pending; /* sent, but not handled yet */
 	bool has_dispatcher;   /* HotSpot's thread that waits for SIGQUIT exists */
-	bool is_started;       /* a thread that is created after that one exists */
+	bool is_started;       /* a thread exists that HotSpot creates after the dispatcher */
 };
 
 /* Opens the process; `pid` may be one of its threads. Returns 0, -ESRCH, -EPERM or -EBADMSG. */

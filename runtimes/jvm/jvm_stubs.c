@@ -25,7 +25,7 @@ struct field {
 struct jvm_stubs {
 	struct field *fields; /* by variable */
 	size_t n, cap;
-	const struct field **by_start; /* those with a start */
+	const struct field **by_start; /* fields with a start */
 	size_t n_started;
 	struct range {
 		uint64_t start, end;

@@ -15,8 +15,8 @@
 #include "runtimes/jvm/jvm_frozen.h"
 #include "runtimes/jvm/jvm_threads.h"
 
-#define PASSES 4 /* over all threads, while the collector moves them */
-#define TRIES  3 /* to read a thread that runs now and then */
+#define PASSES 4 /* passes over all threads, since the collector may move them */
+#define TRIES  3 /* attempts to read a thread that runs now and then */
 
 #define STATE_BYTES 24
 #define SUSPENDED   (1 << 8) /* by a debugger; a flag beside the state */

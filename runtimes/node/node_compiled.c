@@ -16,7 +16,7 @@
 /* InliningPosition (deps/v8/src/codegen/source-position.h) as laid out in memory. */
 struct inlining {
 	uint64_t position; /* the place of the inlined call, a SourcePosition */
-	int32_t function;  /* among the inlined ones */
+	int32_t function;  /* index among the inlined functions */
 	int32_t pad;
 };
 _Static_assert(sizeof(struct inlining) == 16, "as V8's");

@@ -30,7 +30,7 @@ struct node_layout {
 
 	uint16_t script_line_ends, script_line_offset;
 
-	uint16_t scope_start; /* ScopeInfo, as in rec.text; 0: behind the names */
+	uint16_t scope_start; /* ScopeInfo, as in rec.text; 0: after the names */
 
 	bool positions_with_bits; /* argument of node_positions__find */
 
@@ -40,10 +40,10 @@ struct node_layout {
 	uint16_t code_deopt, code_positions; /* Code */
 	/* DeoptimizationData: elements, by number. */
 	uint16_t deopt_n_inlined, deopt_literals, deopt_function, deopt_inlinings;
-	uint16_t wrapped_function; /* member of the object in deopt_function; 0: that is the
-				      function */
+	uint16_t wrapped_function; /* member of the object in deopt_function; 0: the object itself
+				      is the function */
 
-	/* Bytes of each bytecode, of those behind the prefix Wide, and behind ExtraWide;
+	/* Bytes of each bytecode: without a prefix, after the prefix Wide, and after ExtraWide.
 	 * n_bytecodes 0: unknown. */
 	uint8_t bytecode_sizes[3 * NODE_BYTECODES_MAX];
 	uint16_t n_bytecodes;

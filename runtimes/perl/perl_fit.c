@@ -84,7 +84,7 @@ const char *perl_fit__file(const struct elf_file *file, const struct perl_versio
 
 /* --- a process --- */
 
-#define KEY_IN_HEK 8 /* behind the hash and the length, 4 bytes each */
+#define KEY_IN_HEK 8 /* after the hash and the length, 4 bytes each */
 
 static bool read_word(uint32_t pid, uint64_t at, uint64_t *ret)
 {

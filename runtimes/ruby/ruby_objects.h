@@ -35,7 +35,7 @@ char *ruby_string__dup(struct ruby_reader *reader, uint64_t value);
 uint64_t ruby_data__get(struct ruby_reader *reader, uint64_t value, const char *type);
 
 /* Returns the place of a Proc's block, "file.rb:12", owned. `full`: with the file's path as Ruby
- * has it. NULL: no block (methods in C), or out of memory. */
+ * stores it. NULL: no block (methods in C), or out of memory. */
 char *ruby_proc__place(struct ruby_reader *reader, uint64_t value, bool full);
 
 #endif
