@@ -43,9 +43,9 @@
 #define PERIOD_LOWERED_NS 100000000ULL /* and to a lower period */
 #define PERIOD_STEPS_MAX  8	       /* maximum number of doublings at once */
 
-/* Maximum weight of a sample, as a multiple of the number of intervals since the clock of its
- * thread expired. Without a limit, a sampled interval of 1 ns, which is very rare, would have a
- * weight of a million. */
+/* Maximum weight of a sample, as a multiple of the number of intervals since its thread's clock
+ * rang. Without a limit, a sampled interval of 1 ns, which is very rare, would have a weight of a
+ * million. */
 #define WEIGHT_TIMES_MAX 16
 
 /* Tenths of a percent of a CPU's time; 0: no limit. */
@@ -261,8 +261,8 @@ static __always_inline void clock__start(struct interval_clock *clock, __u32 epo
 	clock->epoch = epoch;
 }
 
-/* Decides on an interval of the event that ends now. @clock is its thread's. Returns 1 if it is
- * sampled, with @ret_worth; else 0. */
+/* Decides on an interval of the event that ends now. @clock is the clock of its
+ * thread. Returns 1 if the interval is sampled, with @ret_worth; else 0. */
 static __noinline __attribute__((unused)) int budget__choose(__u32 event,
 							     struct interval_clock *clock,
 							     __u64 interval_ns, __u64 now_ns,

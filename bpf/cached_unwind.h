@@ -111,7 +111,7 @@ struct cached_unwind {
 	__u64 checked_ns;				      /* time of the others' oldest note */
 	__u64 end;					      /* address after the outermost word */
 	struct cached_unwind_frame frames[CACHED_FRAMES_MAX]; /* outermost first */
-	struct frames_hash hashes[CACHED_FRAMES_MAX]; /* each for a frame and those around it */
+	struct frames_hash hashes[CACHED_FRAMES_MAX];	      /* hash i covers the frames 0 to i */
 	/* The words of all frames, in the same order. Within a frame: the return address, rbx, rbp,
 	 * and the words of its note. */
 	__u64 values[CACHED_SLOTS_MAX];

@@ -29,7 +29,7 @@
 /* Places of the texts that name a function. Bytes from the start of an object, except for words of
  * a ScopeInfo, which are numbered from its second one on. */
 struct node_text_layout {
-	__u16 first_nonstring, representation_mask, one_byte, cons; /* in a string's type */
+	__u16 first_nonstring, representation_mask, one_byte, cons; /* bits of a string's type */
 	__u16 string_length, string_chars, cons_first, cons_second;
 	__u16 type_scope_info, scope_n_locals, scope_variable;
 	__u16 scope_module; /* the scope type of modules */

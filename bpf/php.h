@@ -33,8 +33,11 @@ _Static_assert(sizeof(struct php_offsets) == 24, "php_offsets");
 
 struct php_proc_rec { /* key: address space */
 	struct php_offsets offsets;
-	__u64 globals; /* address of executor_globals; with thread safety: address of its offset */
-	__u64 key_at;  /* address of the thread key for that offset's base; 0: no thread safety */
+	/* Without thread safety, key_at is 0 and globals is the address of executor_globals. With
+	 * thread safety, globals is the address of a variable with the offset of executor_globals
+	 * in the thread's block, and key_at is the address of the thread key of that block. */
+	__u64 globals;
+	__u64 key_at;
 	__u64 loops[PHP_LOOPS_MAX][2]; /* from, to; 0, 0: none */
 	/* Unwind rule of execute_ex while it runs a script. Code that opcache has compiled uses the
 	 * frame of execute_ex, so the rule holds for it, too. UNWIND_NONE: unknown. */

@@ -375,7 +375,7 @@ static __always_inline int chain__end(struct python_state *state, struct scratch
 {
 	if (!segment__restart(state, scratch))
 		return 0;
-	/* There are no frames at all, or none outside of those that segment__restart discarded. */
+	/* The interpreter has no frames, or only frames that segment__restart() discarded. */
 	if (state->n == state->chain_n && (state->segments <= 1 || state->begins))
 		return chain__start(state, scratch);
 	count(COUNT_WALK_READ);

@@ -227,8 +227,8 @@ static __always_inline __u64 hash__add(__u64 hash, __u64 word)
 
 #define TEXT_HASHED_WORDS 8
 
-/* Returns a hash of a string's length and characters. It uses the string's own hash if there is
- * one, else its last 64 bytes. Interned strings have one. 0: it is not a compact string, or
+/* Returns a hash of a string's length and characters. It uses the hash that the string
+ * contains, as interned strings do; else its last 64 bytes. 0: it is not a compact string, or
  * unreadable. */
 static __noinline __u64 text__identity(const struct python_offsets *offsets, __u64 text)
 {

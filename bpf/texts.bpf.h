@@ -24,7 +24,7 @@ struct text_entry {
 	__u64 hash; /* hash of all strings; 0: the name is unreadable */
 	__u64 checked_ns;
 	__u32 code;
-	__u32 settled; /* for the runtime's use: 1 if no more can be found out about it */
+	__u32 settled; /* a flag of the runtime; 1: nothing more can be read about the text */
 };
 
 struct {

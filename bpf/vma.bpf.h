@@ -112,9 +112,10 @@ static __always_inline __u64 node__descend(struct unwind_state *u, __u64 entry, 
 	return NODE_WORD(u, slots + i);
 }
 
-/* Searches the kernel's list for the mapping that holds u->seek, or did. u->vma becomes its
- * address. If u->vma is 0, no mapping holds it if u->searched is set; otherwise it is unknown. A
- * global function, so that the verifier follows the search once. */
+/* Searches the kernel's list for the mapping that contains u->seek, and sets u->vma to the address
+ * of its vm_area_struct. The mapping may have ended meanwhile. If u->vma is 0 and u->searched is
+ * set, no mapping contains u->seek. If u->searched is not set, this is unknown. A global function,
+ * so that the verifier follows the search once. */
 __noinline int vma__seek(struct unwind_state *u)
 {
 	const struct mm_struct *mm = task__mm(bpf_get_current_task_btf());

@@ -18,7 +18,7 @@ struct insn_back {
 	uint8_t seen;
 	uint8_t reg; /* DWARF number */
 	bool deref;
-	bool returns; /* a return of the code itself is reached, not only another function */
+	bool returns; /* the code reaches a return of its own, not only one of another function */
 	int32_t off, at;
 	int32_t rbp_at, rbx_at; /* as in struct insn_state */
 };

@@ -33,8 +33,8 @@
 /* Maximum size of a mapping that is searched as a whole.
  *
  * The main thread's struct is in a small mapping of the dynamic linker. With musl it may also be in
- * the linker's variables, or in the rest of the pages of a library's variables. Those of other
- * threads are at the ends of their stacks. */
+ * the linker's variables, or in the rest of the pages of a library's variables. The structs of
+ * other threads are at the ends of their stacks. */
 #define SMALL_BYTES  (1u << 20)
 #define LIST_MAX     65536
 

@@ -79,7 +79,7 @@ const struct idle_rule native_idle[] = {
 	  .native = true,
 	  .syscalls = IDLE_LOCKS,
 	  .source = "background_work_sleep of src/background_thread.c (jemalloc 5)" },
-	/* The first wait of a main loop; a checkpoint's delay has a function of its own. */
+	/* The wait of a main loop itself. A checkpoint's delay has a function of its own. */
 	{ .function = "@(" PG_MAINS ")",
 	  .through = "@(" PG_WAITS ")",
 	  .native = true,
@@ -90,13 +90,14 @@ const struct idle_rule native_idle[] = {
 	  .native = true,
 	  .syscalls = IDLE_POLLS,
 	  .source = "ServerLoop of src/backend/postmaster/postmaster.c (PostgreSQL 9 to 18)" },
-	/* A connection without a command. */
+	/* Waits for the next command of a connection. */
 	{ .function = "pq_getbyte",
 	  .through = "@(pq_recvbuf|secure_read|" PG_WAITS ")",
 	  .native = true,
 	  .syscalls = IDLE_POLLS,
 	  .source = "SocketBackend of src/backend/tcop/postgres.c (PostgreSQL 9.6 to 18)" },
-	/* The socket, or the lock with which the threads of a worker take turns at it. */
+	/* Waits for a connection at the socket, or for the lock by which the threads of a worker
+	 * take turns at the socket. */
 	{ .function = "wsgi_req_accept",
 	  .through = "@(event_queue_wait|*mutex_lock*|*lll_lock*|" IDLE_LIBC ")",
 	  .native = true,

@@ -89,7 +89,7 @@ static int length_of(const struct node_heap *heap, uint64_t string, uint32_t *re
 				sizeof(*ret));
 }
 
-/* Passes a part on. `address` is that of the whole string's first character. */
+/* Passes a part of a string to the callback. @address: first character of the whole string. */
 static int give_chars(struct reading *reading, uint64_t address, const struct part *part,
 		      unsigned int width)
 {
