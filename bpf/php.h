@@ -34,8 +34,8 @@ _Static_assert(sizeof(struct php_offsets) == 24, "php_offsets");
 struct php_proc_rec { /* key: address space */
 	struct php_offsets offsets;
 	/* Without thread safety, key_at is 0 and globals is the address of executor_globals. With
-	 * thread safety, globals is the address of a variable with the offset of executor_globals
-	 * in the thread's block, and key_at is the address of the thread key of that block. */
+	 * thread safety, each thread has them in a block. Then key_at is the address of the
+	 * block's thread key, and globals is the address of their offset in the block. */
 	__u64 globals;
 	__u64 key_at;
 	__u64 loops[PHP_LOOPS_MAX][2]; /* from, to; 0, 0: none */

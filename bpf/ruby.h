@@ -115,7 +115,7 @@ struct ruby_code_table {
 	__u8 kind;	    /* enum ruby_code_kind */
 	__u8 owner;	    /* enum ruby_owner */
 	__u8 is_module;	    /* the owner is not a class */
-	__u8 is_refinement; /* ... but refines the class named here */
+	__u8 is_refinement; /* ... but a refinement of the class named here */
 	__u32 owner_len;    /* bytes; 0: anonymous */
 	__u64 native;	    /* RUBY_CODE_C: start of the function */
 	/* The line table. Addresses, as the data below may be truncated. */

@@ -27,7 +27,7 @@ struct marks {
 	const struct elf_file *file;
 	const struct insn_ranges *ranges;
 	struct insn_starts found; /* not sorted; an address may occur several times */
-	uint8_t *pages;		  /* by page from @lowest on: a range has a byte in it */
+	uint8_t *pages;		  /* by page from @lowest on: the page has bytes of a range */
 	uint64_t lowest, n_pages; /* @lowest: lowest address of code, less 1 */
 };
 

@@ -104,8 +104,9 @@ struct session_publishing {
 	struct metrics *metrics; /* NULL: none */
 	/* Cumulative counters when the current recording began, and when they were last written. */
 	uint64_t before[COUNTERS_N], written[COUNTERS_N];
-	unsigned unread, unread_written; /* files; the latter of this recording alone */
-	struct capture_stats finished;	 /* sums over recordings that are finished */
+	/* Number of files that could not be opened in finished recordings, and in this one. */
+	unsigned unread, unread_written;
+	struct capture_stats finished; /* sums over recordings that are finished */
 	uint64_t finished_counters[COUNTERS_N];
 	uint64_t losses[COUNTERS_N]; /* as last published */
 };

@@ -45,7 +45,7 @@ struct range {
 
 struct cached {
 	uint32_t tid;
-	bool early; /* another struct may be the valid one */
+	bool early; /* an early struct of the dynamic linker, which another may replace */
 	uint64_t base;
 };
 

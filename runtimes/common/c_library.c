@@ -21,7 +21,7 @@ static const struct c_library musls[] = {
 	{ .values = 144, .tid = 48 }, /* 1.1.3 to 1.1.8 */
 };
 
-#define VALUES_MIN 64 /* behind the members whose offsets assembly uses */
+#define VALUES_MIN 64 /* after the members whose offsets assembly uses */
 #define VALUES_MAX 1024
 
 /* --- musl --- */

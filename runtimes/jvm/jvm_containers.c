@@ -15,7 +15,7 @@
 
 #define VIRTUAL_MAX 100000
 #define READS_MAX   2000000 /* limit for one list, about 0.5 us each */
-#define FIELD_READS 2000    /* at most, to find a field */
+#define FIELD_READS 2000    /* maximum number of reads to find a field */
 #define SCOPES_MAX  64	    /* limit for one thread */
 #define TABLE_MAX   (1U << 24)
 #define TABLE_BATCH 512 /* references read at once */

@@ -12,7 +12,7 @@
 
 #define NMETHOD_BYTES	 512 /* bytes of its fields, at most; 352 in JDK 17 */
 #define PART_BYTES_MAX	 (4 * 1024 * 1024)
-#define PLACES_BYTES_MAX 512  /* between two described places of machine code */
+#define PLACES_BYTES_MAX 512  /* maximum distance of two described places of machine code */
 #define PC_DESC_BYTES	 64   /* at most; 16 in JDK 8 to 28 */
 #define INVOCATION_BCI	 (-1) /* entry of an nmethod without on-stack replacement */
 

@@ -27,10 +27,9 @@ struct runtime_image {
 	struct perl_place place;
 	struct runtime_range loops[PERL_LOOPS_MAX];
 	size_t n_loops;
-	unsigned int
-		untried;    /* minor version of the row, which is not that of the build; 0: it is */
-	uint64_t run_vaddr; /* perl_run, which executes the main program */
-	uint64_t call_vaddr; /* Perl_call_sv, by which C calls a subroutine */
+	unsigned int untried; /* minor version of the row; 0: it is the build's version */
+	uint64_t run_vaddr;   /* perl_run, which executes the main program */
+	uint64_t call_vaddr;  /* Perl_call_sv, by which C calls a subroutine */
 };
 
 struct runtime_session {

@@ -25,7 +25,7 @@
 struct runtime_image {
 	struct php_offsets offsets;
 	struct php_build build;
-	unsigned int untried; /* minor version of the row, which is not the build's; 0: it is */
+	unsigned int untried; /* minor version of the row; 0: it is the build's version */
 };
 
 struct runtime_session {
