@@ -7,8 +7,8 @@
  * first one is the main program's. Each call by the interpreter itself begins a new one (tied
  * variables, overloaded operators, destructors, comparisons of sort, signal handlers).
  *
- * A context has no line of its own. The innermost one runs the statement PL_curcop. Each context
- * contains the statement that was current when it began, which is its caller's.
+ * A context has no line of its own. The innermost context runs the statement PL_curcop. Each
+ * context contains its caller's statement: the one that was current when the context began.
  *
  * Calls from Perl to Perl do not nest natively. One Perl_runops_standard runs them all, up to a
  * subroutine that C has called (call_sv). Such a subroutine has no operation to return to (retop,

@@ -69,7 +69,7 @@ struct reading {
 	const struct node_heap *heap;
 	node_chars_fn on_chars;
 	void *ctx;
-	struct part parts[NESTED_MAX]; /* the next one last */
+	struct part parts[NESTED_MAX]; /* a stack: the part to be read next is the last */
 	size_t n_parts, n_strings;
 };
 
