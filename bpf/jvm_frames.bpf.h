@@ -25,7 +25,8 @@
  *   compiled method  compiled__rule: the instructions around the pc decide between FRAME_NONE,
  *                    FRAME_WHOLE and the other states (jvm_places.bpf.h), then
  *                    compiled__check tries the places to which C1 and C2 may deviate
- *   blob with size   as a compiled method; blob__prefer_rbp while it saves registers
+ *   blob with size   height__find, where the code around the pc is straight; blob__prefer_rbp while
+ *                    it saves registers; else as a compiled method
  *   stub             no size. Outer frames: frame pointer. Innermost frame: stub__interrupted
  *                    searches the return address whose call leads to this stub
  *   named blob       innermost frame only: adapters, tables of calls, linkers of method handles and
@@ -188,6 +189,7 @@ __noinline int compiled__place_again(struct unwind_state *u, const struct jvm_pr
 #define REGISTERS_N   16
 #define INSN_PUSH_RAX 0x50
 #define INSN_CALL     0xe8
+#define CALL_BYTES    5
 
 /* Returns true if the topmost word equals a register, as if just pushed, and the next
  * instruction is another `push` or the call. */
@@ -288,9 +290,7 @@ found:
 /* Limit for the words that a stub may have pushed before its return address, and one more. */
 #define STUB_WORDS_MAX 24
 
-#define PUSHES_MAX    9 /* counted pushes at the start of a stub */
-#define INSN_PUSH_ANY 0x50
-#define INSN_PUSHF    0x9c
+#define PUSHES_MAX 9 /* counted pushes at the start of a stub */
 
 /* Returns the number of words that the code at @pc pushes before it does anything else. */
 static __always_inline int pushes__count(__u64 pc)
@@ -325,8 +325,6 @@ __noinline int pushes__of(struct unwind_state *u, __u64 address)
 	target = jvm__call_target(address, u->value);
 	return target ? pushes__count(target) : 0;
 }
-
-#define INSN_ENTER 0xec8b4855 /* push rbp; mov rbp, rsp */
 
 /* Returns the number of words above the return address if the instruction at the pc determines that
  * number: at a return, and before and during the making of a frame. -1: the pc is elsewhere. */
@@ -524,8 +522,9 @@ static __always_inline void blob__prefer_rbp(struct unwind_state *u, struct jvm_
 #define INSN_CMP_0 0xf883 /* cmp $0,%reg, and a byte of 0 */
 #define INSN_JNE_8 0x75
 
-/* Counts the `pop` instructions at @pc, two at most. *ret_end is the address after them. */
-static __always_inline int pops__count(__u64 pc, __u64 *ret_end)
+/* Counts the instructions `push` (@op INSN_PUSH_ANY) or `pop` (INSN_POP_ANY) at @pc, two at most.
+ * *@ret_end is the address after them. */
+static __always_inline int words__count(__u64 pc, __u32 op, __u64 *ret_end)
 {
 	__u32 code = 0, has_prefix;
 	int n;
@@ -535,12 +534,28 @@ static __always_inline int pops__count(__u64 pc, __u64 *ret_end)
 	for (n = 0; n < 2; n++) {
 		has_prefix = (code & 0xff) == 0x41;
 		code >>= 8 * has_prefix;
-		if ((code & 0xf8) != 0x58)
+		if ((code & 0xf8) != op)
 			break;
 		code >>= 8;
 		pc += 1 + has_prefix;
 	}
 	*ret_end = pc;
+	return n;
+}
+
+/* Counts the `push` instructions at @pc, if a call follows. *@ret_end is the address after the
+ * call, or @pc if there is none. */
+static __always_inline int arguments__count(__u64 pc, __u64 *ret_end)
+{
+	__u64 end;
+	__u8 code = 0;
+	int n = words__count(pc, INSN_PUSH_ANY, &end);
+
+	if (jvm__read(&code, sizeof(code), end) || code != INSN_CALL) {
+		*ret_end = pc;
+		return 0;
+	}
+	*ret_end = end + CALL_BYTES;
 	return n;
 }
 
@@ -562,17 +577,23 @@ static __always_inline __u64 check__end(__u64 pc)
 /* Returns the number of words by which the frame is larger than its size. C1 pushes arguments
  * for slow_subtype_check, and both compilers push one for fixups of conversions, and pop them
  * after the call. Copies of arrays push two registers before, and pop these where the check
- * fails (LIR_Assembler::emit_arraycopy). The method may also be interrupted before it pops. */
+ * fails (LIR_Assembler::emit_arraycopy). The method may also be interrupted before it pops, and
+ * between a push and the call. */
 __noinline int words__pushed(struct unwind_state *u)
 {
-	__u64 end;
-	int n;
+	int n, later = 0;
+	__u64 pc, end;
 
 	if (!u || (u->n && (u->n > 1 || u->leaf)))
 		return 0;
-	n = pops__count(u->pc, &end);
+	pc = u->pc;
+	if (u->leaf)
+		later = arguments__count(pc, &pc);
+	n = words__count(pc, INSN_POP_ANY, &end);
 	end = n == 2 ? check__end(end) : 0;
-	return end ? n + pops__count(end, &end) : n;
+	if (end)
+		n += words__count(end, INSN_POP_ANY, &end);
+	return n > later ? n - later : 0;
 }
 
 /* A copy of arrays that checks their types pushes two registers, and then compares the types
@@ -659,6 +680,8 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 		return JVM_AGAIN;
 	if (place == FRAME_LEFT)
 		place = returns_to_jvm(u, proc, u->sp) ? FRAME_NONE : FRAME_WHOLE;
+	if (u->leaf && ret->kind == JVM_BLOB && height__find(u, state, proc, ret->code))
+		return 1;
 	compiled__rule(u, place, words);
 	if (u->leaf && ret->kind == JVM_NMETHOD && place == FRAME_WHOLE)
 		u->rule.cfa_off += 8 * copy__pushed(u, proc);

@@ -225,4 +225,172 @@ static __always_inline int compiled__place(struct unwind_state *u, const struct 
 	return place;
 }
 
+/* --- the height of the stack in straight code, in words above the return address ---
+ *
+ * Stubs that save registers make and remove their frame in many steps. Between these steps, the
+ * frame's size does not determine the place of the return address. The call before that address
+ * does not prove the place either, since a call that the stub has resolved leads elsewhere already.
+ *
+ * The instructions determine the place: those from the start of the blob up to the pc, or those
+ * from the pc up to a return. A jump after `pop rbp` is a return, too. The scan only follows
+ * instructions that save and restore registers (RegisterSaver, MacroAssembler::push_CPU_state). */
+
+#define HEIGHT_STEPS_MAX 40  /* instructions; a stub saves all registers with 24 */
+#define HEIGHT_HEAD_MAX	 256 /* bytes of these instructions */
+
+#define INSN_ENTER	   0xec8b4855U /* push rbp; mov rbp, rsp */
+#define INSN_PUSH_ANY	   0x50
+#define INSN_POP_ANY	   0x58
+#define INSN_POP_RSP	   0x5c
+#define INSN_PUSHF	   0x9c
+#define INSN_POPF	   0x9d
+#define INSN_MOV_RBP_RSP_2 0xe58948    /* 48 89 e5 */
+#define INSN_ADD_RSP_32	   0xc48148    /* 48 81 c4 id */
+#define INSN_LEA_RSP_8	   0x24648d48U /* lea rsp, [rsp + ib] */
+#define INSN_LEA_RSP_32	   0x24a48d48U /* lea rsp, [rsp + id] */
+#define INSN_MOV_RSP	   0x24048948U /* mov [rsp + x], reg, or mov reg, [rsp + x] */
+#define INSN_MOV_RSP_BITS  0xff07fdfbU
+#define INSN_MOV_LOADS	   0x0200
+
+struct height_insn {
+	int bytes;  /* length of the instruction; 0: it is not followed */
+	int change; /* bytes by which it moves the stack pointer down */
+	int rbp_at; /* bytes from the stack pointer before it to the word of rbp */
+	int is_rbp; /* it saves or restores rbp */
+};
+
+static __always_inline int code__s8(__u64 code, __u32 at)
+{
+	return (__s8)(code >> 8 * at);
+}
+
+static __always_inline int code__s32(__u64 code, __u32 at)
+{
+	return (__s32)(code >> 8 * at);
+}
+
+/* Decodes instructions that move the stack pointer by a constant. */
+static __always_inline struct height_insn insn__adds(__u64 code)
+{
+	__u32 op = CODE3(code), op4 = CODE4(code);
+
+	if (op == INSN_SUB_RSP_8)
+		return (struct height_insn) { .bytes = 4, .change = code__s8(code, 3) };
+	if (op == INSN_SUB_RSP_32)
+		return (struct height_insn) { .bytes = 7, .change = code__s32(code, 3) };
+	if (op == INSN_ADD_RSP_8)
+		return (struct height_insn) { .bytes = 4, .change = -code__s8(code, 3) };
+	if (op == INSN_ADD_RSP_32)
+		return (struct height_insn) { .bytes = 7, .change = -code__s32(code, 3) };
+	if (op4 == INSN_LEA_RSP_8)
+		return (struct height_insn) { .bytes = 5, .change = -code__s8(code, 4) };
+	if (op4 == INSN_LEA_RSP_32)
+		return (struct height_insn) { .bytes = 8, .change = -code__s32(code, 4) };
+	if (op == INSN_MOV_RBP_RSP || op == INSN_MOV_RBP_RSP_2)
+		return (struct height_insn) { .bytes = 3 };
+	return (struct height_insn) {};
+}
+
+/* Decodes a load or a store of a register in the frame. */
+static __always_inline struct height_insn insn__moves(__u64 code)
+{
+	struct height_insn insn = {};
+	__u32 mode = code >> 22 & 3, reg = (code >> 19 & 7) | (code & 4) << 1;
+	int is_load = !!(code & INSN_MOV_LOADS);
+
+	if ((code & INSN_MOV_RSP_BITS) != INSN_MOV_RSP || mode == 3 || (is_load && reg == 4))
+		return insn;
+	insn.bytes = mode == 0 ? 4 : mode == 1 ? 5 : 8;
+	insn.rbp_at = mode == 0 ? 0 : mode == 1 ? code__s8(code, 4) : code__s32(code, 4);
+	insn.is_rbp = reg == 5;
+	return insn;
+}
+
+static __always_inline struct height_insn insn__decode(__u64 code)
+{
+	int has_prefix = (code & 0xff) == 0x41;
+	__u32 op = code >> 8 * has_prefix & 0xff;
+	struct height_insn insn = { .bytes = 1 + has_prefix, .is_rbp = !has_prefix };
+
+	if ((op & 0xf8) == INSN_PUSH_ANY || op == INSN_PUSHF) {
+		insn.change = 8;
+		insn.rbp_at = -8;
+		insn.is_rbp &= op == INSN_PUSH_RBP;
+		return insn;
+	}
+	if (((op & 0xf8) == INSN_POP_ANY && (has_prefix || op != INSN_POP_RSP)) ||
+	    op == INSN_POPF) {
+		insn.change = -8;
+		insn.is_rbp &= op == INSN_POP_RBP;
+		return insn;
+	}
+	insn = insn__adds(code);
+	return insn.bytes ? insn : insn__moves(code);
+}
+
+/* Follows one instruction. Returns 1 to end the loop. */
+static long height__step(__u32 index __attribute__((unused)), void *ctx)
+{
+	struct height_scan *scan = *(struct height_scan **)ctx;
+	int is_head = !!scan->end, rbp_at;
+	struct height_insn insn;
+	__u64 code = 0;
+
+	if ((is_head && scan->at >= scan->end) || jvm__read(&code, sizeof(code), scan->at))
+		return 1;
+	if (!is_head && ((code & 0xff) == INSN_RET || (scan->pops_rbp && insn__is_jump(code)))) {
+		scan->has_ended = 1;
+		return 1;
+	}
+	insn = insn__decode(code);
+	if (!insn.bytes || insn.change & 7 || (!is_head && insn.change > 0))
+		return 1;
+	/* The first store saves the caller's rbp, and the last load restores it. */
+	rbp_at = scan->height - (insn.rbp_at >> 3);
+	if (insn.is_rbp && !(is_head && scan->has_rbp)) {
+		scan->has_rbp = 1;
+		scan->rbp_at = rbp_at;
+	}
+	scan->pops_rbp = insn.is_rbp && insn.change < 0;
+	scan->height += insn.change >> 3;
+	scan->at += insn.bytes;
+	return 0;
+}
+
+/* Sets the rule for a pc from which @words lie above the return address. */
+static __always_inline int height__rule(struct unwind_state *u, const struct jvm_proc_rec *proc,
+					const struct height_scan *scan, int words, int base)
+{
+	if (words < 0 || words > JVM_FRAME_BYTES_MAX / 8 ||
+	    !returns_to_jvm(u, proc, u->sp + 8ULL * words))
+		return 0;
+	rule__set(u, UNWIND_REG_RSP, 8 * (words + 1),
+		  scan->has_rbp ? base - scan->rbp_at - 1 : UNWIND_WORDS_SAME);
+	return 1;
+}
+
+/* Sets the rule for an interrupted blob whose code begins at @start. Returns 1, or 0 if its
+ * instructions do not determine the place of the return address. */
+__noinline int height__find(struct unwind_state *u, struct jvm_state *state,
+			    const struct jvm_proc_rec *proc, __u64 start)
+{
+	struct height_scan *scan;
+	__u32 enter = 0;
+
+	if (!u || !state || !proc)
+		return 0;
+	scan = &state->height;
+	*scan = (struct height_scan) { .at = u->pc };
+	bpf_loop(HEIGHT_STEPS_MAX, height__step, &scan, 0);
+	if (scan->has_ended)
+		return height__rule(u, proc, scan, -scan->height, scan->height);
+	/* Blobs that are entered by a jump push their return address first. */
+	if (u->pc - start > HEIGHT_HEAD_MAX || jvm__read(&enter, sizeof(enter), start) ||
+	    enter != INSN_ENTER)
+		return 0;
+	*scan = (struct height_scan) { .at = start, .end = u->pc };
+	bpf_loop(HEIGHT_STEPS_MAX, height__step, &scan, 0);
+	return scan->at == u->pc ? height__rule(u, proc, scan, scan->height, 0) : 0;
+}
+
 #endif

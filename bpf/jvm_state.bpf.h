@@ -45,6 +45,19 @@ struct jvm_number {
 
 #define JVM_FRAME_BYTES_MAX (1 << 20) /* anything larger is not a frame */
 
+/* The state of a scan of instructions (bpf/jvm_places.bpf.h). It lies in a map, as the verifier
+ * does not distinguish the values there. */
+struct height_scan {
+	__u64 at;  /* address of the next instruction */
+	__u64 end; /* the pc, if the scan begins at the start of a blob; 0: it begins at the pc */
+	__s32 height; /* words pushed since the start of the scan */
+	__s32 rbp_at; /* height of the word that has the caller's rbp; valid if has_rbp */
+	__u32 has_rbp;
+	__u32 pops_rbp;	 /* the last instruction was `pop rbp` */
+	__u32 has_ended; /* `at` is a return, or a jump that leaves the frame */
+	__u32 pad;
+};
+
 #define JVM_TAGS 64 /* bytes of the segment map that are read at once */
 
 /* One per slot. */
@@ -56,6 +69,7 @@ struct jvm_state {
 	__u32 pad;
 	struct jvm_proc_rec proc; /* copied once a sample, to save a look-up per frame */
 	struct jvm_frame frame;	  /* the current one */
+	struct height_scan height;
 	__u8 tags[JVM_TAGS];
 	__u8 blob[JVM_BLOB_BYTES];
 	struct jvm_cache caches[JVM_MEMOS];

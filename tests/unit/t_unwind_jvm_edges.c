@@ -65,6 +65,78 @@ static void test_saving(void)
 	   "a stub that saves registers");
 }
 
+/* Instructions of a blob that resolves calls. The call of it that brought the thread here was
+ * resolved meanwhile, and leads elsewhere. The end that the whole frame would have contains a
+ * return address of another call. */
+static void test_heights(void)
+{
+	static const char code[] =
+		"\x55\x48\x8b\xec\x9c\x48\x83\xec\x08" /* push rbp; mov rbp, rsp; pushf; sub 8 */
+		"\x48\x81\xec\x10\x00\x00\x00"	       /* sub rsp, 16 */
+		"\x48\x89\x44\x24\x08\x48\x89\x2c\x24" /* mov [rsp + 8], rax; mov [rsp], rbp */
+		"\xc5\xf8\x77"			       /* vzeroupper */
+		"\x48\x8b\x2c\x24\x48\x8b\x44\x24\x08" /* mov rbp, [rsp]; mov rax, [rsp + 8] */
+		"\x48\x81\xc4\x10\x00\x00\x00"	       /* add rsp, 16 */
+		"\x48\x83\xc4\x08\x9d\x5d\xff\xe0";    /* add 8; popf; pop rbp; jmp rax */
+	static const struct {
+		int at, words; /* offset in `code`; words above the return address */
+	} places[] = {
+		{ 0, 0 },  { 1, 1 },  { 4, 1 },	 { 5, 2 },  { 9, 3 },  { 16, 5 }, { 21, 5 },
+		{ 28, 5 }, { 32, 5 }, { 37, 5 }, { 44, 3 }, { 48, 2 }, { 49, 1 }, { 50, 0 }
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		uint64_t blob;
+
+		set_callers();
+		blob = put_blob(300, 10, false, 12);
+		put_code(blob, code, sizeof(code) - 1);
+		stack[8] = caller + 100;
+		stack[7] = AT(11);
+		stack[18] = stub + 50;
+		stack[17] = AT(30);
+		for (int later = 12; later < 20; later++)
+			stack[later] = later == 18 ? stub + 50 : later == 17 ? AT(30) : callee + 64;
+		regs[UNWIND_REG_PC] = blob + places[i].at;
+		regs[UNWIND_REG_RSP] = AT(8 - places[i].words);
+		regs[UNWIND_REG_RBP] = AT(places[i].words > 1 || places[i].at == 4 ? 7 : 11);
+		sampler__run(regs);
+		ok(has_frame(0, (blob + places[i].at) | X, AT(9)) &&
+			   has_frame(1, caller + 100, AT(19)) && has_frame(2, stub + 50, AT(32)) &&
+			   host.sample.head.flags & SAMPLE_COMPLETE,
+		   "a blob whose call was resolved meanwhile, %d bytes on", places[i].at);
+	}
+}
+
+/* C1 calls slow_subtype_check: `push rdi; push rsi; call; pop rsi; pop rdi`. The end that the frame
+ * would have without these words contains a return address of the interpreter. */
+static void test_arguments(void)
+{
+	static const struct {
+		int at, words;
+	} places[] = { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 7, 2 }, { 8, 1 }, { 9, 0 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		int words = places[i].words;
+
+		set_callers();
+		put_code(callee + 64, "\x57\x56", 2);
+		put_call(callee + 66, stub);
+		put_code(callee + 71, "\x5e\x5f\x85\xff", 4);
+		memmove(stack + words, stack, 100 * sizeof(*stack));
+		for (int at = 0; at < words; at++)
+			stack[5 + at] = INTERPRETER + 0x600;
+		stack[14 + words] = AT(30 + words);
+		regs[UNWIND_REG_PC] = callee + 64 + places[i].at;
+		sampler__run(regs);
+		ok(has_frame(0, regs[UNWIND_REG_PC] | X, AT(6 + words)) &&
+			   has_frame(1, caller + 100, AT(16 + words)) &&
+			   has_frame(2, stub + 50, AT(32 + words)) &&
+			   host.sample.head.flags & SAMPLE_COMPLETE,
+		   "a call with arguments on the stack, %d bytes on", places[i].at);
+	}
+}
+
 /* At the edges of a stub its instructions decide, also for a caller in native code. In its body, an
  * earlier call may have left a word in its variables. */
 static void test_stub_edges(void)
@@ -293,6 +365,8 @@ int main(void)
 	test_static_call();
 	test_exception_from_callee();
 	test_saving();
+	test_heights();
+	test_arguments();
 	test_stub_edges();
 	test_stub_calls_itself();
 	test_called_entry();
