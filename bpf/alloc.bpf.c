@@ -3,7 +3,6 @@
 
 #include "bpf/alloc_inner.bpf.h"
 #include "bpf/alloc_sample.bpf.h"
-#include "bpf/alloc_window.bpf.h"
 #include "bpf/outstanding.bpf.h"
 
 /* The event alloc: functions that allocate, and mappings without a file, sampled by bytes
@@ -21,9 +20,8 @@ struct alloc_thread {
 	__u64 left;	   /* bytes until the next sampled one of calls, */
 	__u64 mapped_left; /* and of mappings */
 	struct alloc_outer outer;
-	struct pt_regs regs;	/* registers of a system call; too large for the BPF stack */
-	__u64 brk;		/* value before the thread's current brk(); 0: none */
-	struct alloc_span span; /* state in the open window */
+	struct pt_regs regs; /* registers of a system call; too large for the BPF stack */
+	__u64 brk;	     /* value before the thread's current brk(); 0: none */
 };
 
 struct {
@@ -33,25 +31,22 @@ struct {
 	__type(value, struct alloc_thread);
 } alloc_threads __weak SEC(".maps");
 
-static __always_inline __u64 alloc_period_requested(void)
+static __always_inline __u64 alloc_period(void)
 {
 	return cfg_values[EVENT_AT(cfg_numbers[EVENT_ALLOC])];
 }
 
-static __always_inline __u64 alloc_period(void)
+/* Returns the thread's state, or NULL. The event is over or the thread belongs to no target then,
+ * or memory is short, which is counted. */
+static __always_inline struct alloc_thread *alloc_thread(void)
 {
-	__u64 requested = alloc_period_requested(), period = alloc_window.period;
-
-	return alloc_window.windows && period < requested ? period : requested;
-}
-
-/* Returns the state of @task, or NULL. The thread belongs to no target then, or memory is short,
- * which is counted. */
-static __always_inline struct alloc_thread *alloc_thread_of(struct task_struct *task)
-{
-	struct alloc_thread *thread = bpf_task_storage_get(&alloc_threads, task, 0, 0);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct alloc_thread *thread;
 	__u32 tgid;
 
+	if (allocs_over)
+		return NULL;
+	thread = bpf_task_storage_get(&alloc_threads, task, 0, 0);
 	if (thread)
 		return thread;
 	tgid = task__pid(task);
@@ -63,19 +58,16 @@ static __always_inline struct alloc_thread *alloc_thread_of(struct task_struct *
 		return NULL;
 	}
 	thread->left = alloc__draw(bpf_get_prandom_u32(), alloc_period());
-	thread->mapped_left = alloc__draw(bpf_get_prandom_u32(), alloc_period_requested());
+	thread->mapped_left = alloc__draw(bpf_get_prandom_u32(), alloc_period());
 	return thread;
-}
-
-static __always_inline struct alloc_thread *alloc_thread(void)
-{
-	return alloc_thread_of(bpf_get_current_task_btf());
 }
 
 /* Returns the bytes that an allocation of @bytes represents; 0: it is not sampled. *ret_left is the
  * number of bytes until the next sampled one. */
-static __always_inline __u64 alloc_value(__u64 *ret_left, __u64 bytes, __u64 period)
+static __always_inline __u64 alloc_value(__u64 *ret_left, __u64 bytes)
 {
+	__u64 period = alloc_period();
+
 	if (bytes - 1 >= ALLOC_BYTES_MAX)
 		return 0;
 	if (period <= 1)
@@ -88,47 +80,17 @@ static __always_inline __u64 alloc_value(__u64 *ret_left, __u64 bytes, __u64 per
 	return alloc__weight(bytes, period);
 }
 
-/* Returns 1 if a call counts while calls are watched in windows. */
-static __always_inline int alloc_is_in_window(struct alloc_thread *thread, __u64 now_ns, __u64 site)
-{
-	struct alloc_sums *sums = alloc_sums_here();
-
-	if (sums && thread->span.window && thread->span.window == alloc_window.opened)
-		return alloc_span_hit(&thread->span, sums, now_ns, site);
-	thread->span.before_ns = now_ns;
-	return 0;
-}
-
-/* Returns the bytes that a call represents if no other call contains it; 0: it is not sampled. */
-static __always_inline __u64 alloc_value_of_call(struct alloc_thread *thread, __u64 bytes,
-						 __u64 now_ns)
-{
-	__u64 value = alloc_value(&thread->left, bytes, alloc_period());
-	struct alloc_sums *sums = alloc_window.windows ? alloc_sums_here() : NULL;
-
-	if (!sums || bytes - 1 >= ALLOC_BYTES_MAX)
-		return value;
-	alloc_span_count(&thread->span, sums, bytes);
-	if (!value)
-		return 0;
-	sums->value += value;
-	thread->span.sample_ns = now_ns;
-	return alloc_scaled(value);
-}
-
 SEC("?uprobe")
 int alloc_on_call(struct pt_regs *ctx)
 {
 	/* by number of the register; a missing argument counts as 1 */
 	volatile __u64 arguments[8] = { ctx->rdi, ctx->rsi, ctx->rdx, ctx->rcx, 1, 1, 1, 1 };
 	__u64 cookie = bpf_get_attach_cookie(ctx), bytes, times, value;
-	__u64 now_ns = bpf_ktime_get_ns();
 	struct alloc_thread *thread = alloc_thread();
 	struct scratch *scratch;
 	int inner;
 
-	if (!thread || ALLOC_LINK(cookie) != alloc_window.link ||
-	    (alloc_window.windows && !alloc_is_in_window(thread, now_ns, ctx->rip)))
+	if (!thread)
 		return 0;
 	bytes = arguments[ALLOC_SIZE(cookie)];
 	times = arguments[ALLOC_TIMES(cookie)];
@@ -142,69 +104,13 @@ int alloc_on_call(struct pt_regs *ctx)
 		live_alloc__enter(ctx, cookie, bytes, arguments);
 	else if (!inner)
 		alloc_outer__enter(&thread->outer, ctx, cookie, bytes, arguments);
-	value = inner ? 0 : alloc_value_of_call(thread, bytes, now_ns);
-	scratch = value ? alloc_begin(bytes, value, now_ns) : NULL;
+	value = inner ? 0 : alloc_value(&thread->left, bytes);
+	scratch = value ? alloc_begin(bytes, value, bpf_ktime_get_ns()) : NULL;
 	if (!scratch)
 		return 0;
 	if (cfg_outstanding)
 		live_alloc__sampled(&scratch->sample);
 	sample__unwind_from(ctx, scratch);
-	return 0;
-}
-
-/* Visits each thread when windows open, while they are open, and when they close. */
-SEC("?iter/task")
-int alloc_on_thread(struct bpf_iter__task *ctx)
-{
-	struct alloc_sums *sums = alloc_sums_here();
-	struct task_struct *task = ctx->task;
-	__u64 now_ns = bpf_ktime_get_ns();
-	struct alloc_thread *thread;
-
-	if (!task && alloc_window.visit == ALLOC_OPEN)
-		alloc_window_open(now_ns);
-	if (!task || !sums || task->flags & PF_KERNEL_CREATED)
-		return 0;
-	thread = alloc_thread_of(task);
-	if (!thread)
-		return 0;
-	if (alloc_window.visit != ALLOC_OPEN) {
-		alloc_span_look(&thread->span, task, sums, now_ns);
-		return 0;
-	}
-	/* The period may have changed: the distance to the next sampled byte has no memory. */
-	thread->left = alloc__draw(bpf_get_prandom_u32(), alloc_period());
-	thread->outer.call.pc = 0;
-	alloc_span_begin(&thread->span, task, now_ns);
-	return 0;
-}
-
-/* Determines at each tick in an open window whether the thread is in the probe or in its own
- * code. */
-SEC("?perf_event")
-int alloc_on_tick(struct bpf_perf_event_data *ctx)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct alloc_thread *thread;
-	struct pt_regs *regs;
-	__u64 ip;
-
-	thread = bpf_task_storage_get(&alloc_threads, task, 0, 0);
-	if (!thread || thread->span.window != alloc_window.number)
-		return 0;
-	thread->span.lost_ns += alloc_window.tick_ns;
-	if (!thread->span.hit_ns)
-		return 0;
-	ip = ctx->regs.rip;
-	if (!(ctx->regs.cs & 3)) {
-		regs = (struct pt_regs *)bpf_task_pt_regs(task);
-		if (bpf_probe_read_kernel(&ip, sizeof(ip), &regs->rip))
-			return 0;
-	}
-	if (alloc_span_is_at_site(&thread->span, task, ip))
-		thread->span.trap_ticks++;
-	else
-		thread->span.own_ticks++;
 	return 0;
 }
 
@@ -266,7 +172,7 @@ int alloc_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 	bytes = alloc_grown(thread, regs);
 	value = alloc_outer__mapped(&thread->outer, regs, bytes)
 			? 0
-			: alloc_value(&thread->mapped_left, bytes, alloc_period_requested());
+			: alloc_value(&thread->mapped_left, bytes);
 	scratch = value ? alloc_begin(bytes, value, bpf_ktime_get_ns()) : NULL;
 	if (!scratch)
 		return 0;

@@ -58,10 +58,6 @@ struct alloc_function {
 	__u64 jumps;		     /* enum alloc_jumps */
 };
 
-/* The link that attaches the probe: that of an earlier window may still exist. */
-#define ALLOC_LINK_SHIFT   32
-#define ALLOC_LINK(cookie) ((cookie) >> ALLOC_LINK_SHIFT)
-
 /* From this size on, an allocation may call mmap. glibc does so from 128 KiB on, unless it is
  * configured otherwise. */
 #define ALLOC_MMAPS_BYTES (64 * 1024)
@@ -77,51 +73,6 @@ struct alloc_function {
 #define ALLOC_BYTES_MAX (1ULL << 47)
 
 #define ALLOC_PERIOD_MAX (1ULL << 40)
-
-/* --- windows: calls are watched for short periods (core/events/alloc_windows.h) --- */
-
-/* The action of alloc_on_thread for each thread of the targets. */
-enum alloc_visit {
-	ALLOC_OPEN,  /* its window begins, unless it waits for a CPU */
-	ALLOC_LOOK,  /* checks whether its window is finished */
-	ALLOC_CLOSE, /* ends its window, finished or not */
-};
-
-/* The open window, a short period in which calls are watched. User space writes the parameters. */
-struct alloc_window {
-	__u64 number;	/* from 1 */
-	__u64 link;	/* the link whose hits count */
-	__u64 windows;	/* 0: there are no windows, calls are watched all the time */
-	__u64 since_ns; /* CLOCK_MONOTONIC: start of the windows */
-	__u64 visit;	/* enum alloc_visit */
-	__u64 width_ns; /* width in a thread's time */
-	__u64 cost_ns;	/* the cost of a hit, in that time */
-	__u64 tick_ns;	/* the cost of a tick of the clock */
-	__u64 period;	/* maximum period of its samples, in bytes */
-	/* Written by the kernel half: */
-	__u64 opened;	      /* number of the window that has been opened */
-	__u64 opened_ns;      /* start of that window */
-	__u64 threads;	      /* number of threads that have one */
-	__u64 life_ns;	      /* life of threads that no window represents yet */
-	__u64 represented_ns; /* the part of it that this window represents */
-	__u64 scale;	      /* factor for the value of each sample, in 256ths */
-};
-
-/* Sums of all windows so far on one CPU, from the kernel half. */
-struct alloc_sums {
-	__u64 unfinished;   /* threads whose window was checked too early */
-	__u64 calls, bytes; /* within windows */
-	__u64 less_bytes;   /* estimate for a hit that costs ALLOC_LESS of its cost */
-	__u64 value;	    /* sum of the samples, without the scale */
-	/* Between the hits of a thread that stayed on the CPU: the real cost of a hit. */
-	__u64 gaps, gap_ns;
-	__u64 sample_ns;	     /* time for samples within these gaps */
-	__u64 trap_ticks, own_ticks; /* clock ticks within the probe, and in the program */
-	__u64 window, lost_ns;	     /* the window, and its probes' maximum cost in a thread */
-};
-
-/* 7/8 of the time. */
-#define ALLOC_LESS(ns) ((ns) - (ns) / 8)
 
 /* --- the arithmetic, in integers: BPF has no other numbers --- */
 

@@ -152,29 +152,6 @@ static __always_inline void budget__spend(__u32 event, __u64 since_ns)
 		share->left_ns = least_ns;
 }
 
-/* Records that a sample of the current thread is complete. */
-static __always_inline void budget__note_emitted(void)
-{
-	struct budget_rec *budget = budget__here();
-
-	if (!budget)
-		return;
-	budget->emitted_by = (__u32)bpf_get_current_task_btf()->pid;
-	budget->emitted_ns = bpf_ktime_get_ns();
-}
-
-/* Returns the time when the current thread's last sample was completed, if that was on this CPU and
- * since @since_ns; else 0. */
-static __always_inline __u64 budget__emitted(__u64 since_ns)
-{
-	const struct budget_rec *budget = budget__here();
-
-	if (!budget || budget->emitted_by != (__u32)bpf_get_current_task_btf()->pid ||
-	    budget->emitted_ns < since_ns)
-		return 0;
-	return budget->emitted_ns;
-}
-
 /* Returns the period of the event's clocks, and adjusts it such that samples cost the permitted
  * time. Their cost since the last change decides. An event pays for its own samples. It is too
  * expensive only if it has exceeded its own share, and all events together their sum. */

@@ -333,8 +333,6 @@ __noinline int scratch__emit(struct scratch *scratch)
 		sent = sample__send_once(scratch, n_words);
 	if (sent != SENT)
 		sample__lose(&scratch->sample);
-	if (scratch->limited)
-		budget__note_emitted();
 	slot__release();
 	return 0;
 }

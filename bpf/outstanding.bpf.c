@@ -5,6 +5,9 @@
 
 const volatile __u32 cfg_outstanding = 0;
 
+/* Set before the probes are detached, so that the event ends at one moment. */
+__u32 allocs_over = 0;
+
 /* Unique links: those of block I/O begin at 1. */
 __u64 last_live_alloc = 1ULL << 62;
 

@@ -38,6 +38,7 @@ struct {
 } live_allocs __weak SEC(".maps");
 
 extern __u64 sample_until_ns;
+extern __u32 allocs_over;
 extern const volatile __u32 cfg_outstanding;
 extern __u64 last_live_alloc;
 
@@ -62,7 +63,7 @@ static __always_inline int live_alloc__take(const struct live_alloc_key *key,
 {
 	const struct live_alloc_rec *rec = bpf_map_lookup_elem(&live_allocs, key);
 
-	if (!rec || (sample_until_ns && bpf_ktime_get_ns() >= sample_until_ns))
+	if (!rec || allocs_over || (sample_until_ns && bpf_ktime_get_ns() >= sample_until_ns))
 		return 0;
 	*ret = *rec;
 	return !bpf_map_delete_elem(&live_allocs, key);

@@ -37,8 +37,6 @@ struct event_budget {
 struct budget_rec {
 	struct budget_share pool;		    /* time for any event */
 	__u64 spent_ns;				    /* cost of all limited samples */
-	__u64 emitted_ns;			    /* CLOCK_MONOTONIC; end of the last sample */
-	__u64 emitted_by;			    /* id of the thread of that sample */
 	struct event_budget events[2 * EVENTS_MAX]; /* by number of the event */
 };
 _Static_assert(sizeof(struct budget_rec) % 8 == 0, "an entry of a map that is mapped");

@@ -12,9 +12,9 @@
 #include "core/events/alloc.h"
 #include "core/events/alloc_function.h"
 #include "core/events/alloc_sites.h"
-#include "core/events/alloc_watch.h"
 #include "core/events/heap.h"
 #include "core/events/nearest.h"
+#include "core/events/probe_limit.h"
 #include "core/target/images.h"
 #include "core/target/process.h"
 #include "core/target/tracker.h"
@@ -24,13 +24,14 @@
  * braid finds them. A program that is held gets them before it runs. */
 
 struct alloc {
-	struct alloc_watch *watch;
+	struct probe_limit limit;
+	bool is_limited;  /* `limit` has begun, as there is a file */
 	uint64_t seen;	  /* number of the last file that was checked */
 	uint32_t n_codes; /* entries of alloc_codes, from 1 */
 	size_t n_files;
-	uint32_t n_joined;    /* processes that started after the event was attached, ... */
-	uint64_t late_ns;     /* ... and the longest time that one of them had no probes */
-	bool is_limited;      /* the limit of --max-overhead applies, as there is a file */
+	enum trap_kind trap;  /* trap of the most frequent function */
+	uint32_t n_mapped;    /* processes that mapped a file before it had probes, ... */
+	uint64_t mapped_ns;   /* ... and the longest time that one of them ran without */
 	uint64_t followed_ns; /* time of the last search for images */
 	const struct runtime_allocator *allocator;
 };
@@ -88,8 +89,9 @@ static int attach_file(struct event *event, const struct elf_file *file, struct 
 	if (!n)
 		return 0;
 	if (!alloc->n_files++)
-		event->note[0] = '\0'; /* set by alloc__nothing_found() */
-	return alloc_watch__add(alloc->watch, points, n, err);
+		event->note[0] = '\0';			 /* set by alloc__nothing_found() */
+	alloc->trap = probe_point__trap(&points[n - 1]); /* the last point is the most frequent */
+	return probe_set__attach(event->probes, event->program, points, n, err);
 }
 
 static bool has_mapped(const struct process *process, const struct image *image)
@@ -100,58 +102,38 @@ static bool has_mapped(const struct process *process, const struct image *image)
 	return false;
 }
 
-static void put_late(struct event *event)
+/* Adds to the message about late processes, which event__join_probes() sets. */
+static void put_mapped(struct event *event)
 {
 	const struct alloc *alloc = event->own;
-	int n = 0;
+	int n = strlen(event->late);
 
-	if (event->n_late)
-		n = snprintf(event->late, sizeof(event->late),
-			     "%u process%s mapped an allocator that got its probes up to %.1f ms "
-			     "later: earlier calls are not seen",
-			     event->n_late, event->n_late > 1 ? "es" : "", event->late_ns / 1e6);
-	if (alloc->n_joined)
+	if (alloc->n_mapped)
 		snprintf(event->late + n, sizeof(event->late) - n,
-			 "%s%u forked process%s got probes up to %.1f ms later: earlier calls are "
-			 "not seen",
-			 n ? "; " : "", alloc->n_joined, alloc->n_joined > 1 ? "es" : "",
-			 alloc->late_ns / 1e6);
+			 "%s%u process%s mapped an allocator that got its probes up to %.1f ms "
+			 "later: earlier calls are not seen",
+			 n ? "; " : "", alloc->n_mapped, alloc->n_mapped > 1 ? "es" : "",
+			 alloc->mapped_ns / 1e6);
 }
 
 /* Records that processes ran with the file mapped before it had probes. It was mapped after the
  * last search for images. */
-static void note_late(struct event *event, const struct event_place *place,
-		      const struct image *image)
+static void note_mapped(struct event *event, const struct event_place *place,
+			const struct image *image)
 {
-	const struct alloc *alloc = event->own;
+	struct alloc *alloc = event->own;
 	uint64_t now = now_ns(), since_ns;
 	const struct process *process;
-	uint32_t n = 0;
 
 	for (process = tracker__first(place->tracker); process; process = process->hh.next) {
 		if (process->state == PROCESS_HELD || !has_mapped(process, image))
 			continue;
 		since_ns = max_of(process->found_ns, alloc->followed_ns);
-		event->late_ns = max_of(event->late_ns, now > since_ns ? now - since_ns : 0);
-		n++;
+		alloc->mapped_ns = max_of(alloc->mapped_ns, now > since_ns ? now - since_ns : 0);
+		alloc->n_mapped++;
 	}
-	if (!n)
-		return;
-	event->n_late += n;
-	put_late(event);
-}
-
-/* Records that a process ran without probes since it was forked. */
-static void note_join(struct event *event, const struct process *process)
-{
-	struct alloc *alloc = event->own;
-	uint64_t now = now_ns();
-
-	if (!event->attached || !event->by_process || now <= process->found_ns)
-		return;
-	alloc->n_joined++;
-	alloc->late_ns = max_of(alloc->late_ns, now - process->found_ns);
-	put_late(event);
+	event__put_late(event);
+	put_mapped(event);
 }
 
 static int attach_in(struct event *event, const struct event_place *place,
@@ -162,7 +144,7 @@ static int attach_in(struct event *event, const struct event_place *place,
 	int ret = attach_file(event, file, err);
 
 	if (!ret && event->attached && alloc->n_files > before)
-		note_late(event, place, image);
+		note_mapped(event, place, image);
 	return ret;
 }
 
@@ -170,11 +152,16 @@ static int attach_in(struct event *event, const struct event_place *place,
 static int attach_images(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct alloc *alloc = event->own;
-	int ret = event__attach_new_files(event, place, &alloc->seen, attach_in, err);
+	int ret;
 
+	if (event->ended_ns)
+		return 0;
+	ret = event__attach_new_files(event, place, &alloc->seen, attach_in, err);
 	if (!ret && alloc->n_files && !alloc->is_limited) {
+		const struct probe_limit_program program = { event->program, alloc->trap };
+
 		alloc->is_limited = true;
-		alloc_watch__begin_limit(alloc->watch, place->max_overhead_percent);
+		probe_limit__begin(&alloc->limit, event, place->max_overhead_percent, &program, 1);
 	}
 	alloc->followed_ns = now_ns();
 	return ret;
@@ -182,35 +169,36 @@ static int attach_images(struct event *event, const struct event_place *place, s
 
 static int join(struct event *event, const struct event_place *place, struct err *err)
 {
-	struct alloc *alloc = event->own;
-	uint64_t changes = tracker__changes(place->tracker);
-	struct process *process;
-	int ret = 0;
+	uint32_t n_late = event->n_late;
+	int ret = event__join_probes(event, place, err);
 
-	event->by_process = !place->everywhere && !alloc_watch__is_everywhere(alloc->watch);
-	if (place->everywhere || event->joined_changes == changes)
-		return 0;
-	event->joined_changes = changes;
-	for (process = tracker__first(place->tracker); !ret && process;
-	     process = process->hh.next) {
-		if (process__is_ended(process) || event__is_relieved(event, process))
-			alloc_watch__leave(alloc->watch, process->pid);
-		if (process__is_ended(process))
-			continue;
-		ret = alloc_watch__join(alloc->watch, process->pid, err);
-		if (!process->is_joined && process->state != PROCESS_STARTING &&
-		    process->state != PROCESS_HELD)
-			note_join(event, process);
-	}
-	event->joined_serial = tracker__last_serial(place->tracker);
+	if (event->n_late > n_late)
+		put_mapped(event);
 	return ret;
 }
 
+/* Ends the event if its probes exceed the limit, mappings included: the samples are then those of
+ * all allocations up to one moment. */
 static int keep(struct event *event, struct err *err)
 {
 	struct alloc *alloc = event->own;
+	uint64_t now = now_ns();
 
-	return alloc_watch__keep(alloc->watch, err);
+	(void)err;
+	if (!probe_limit__is_exceeded(&alloc->limit, now))
+		return 0;
+	event->ended_ns = now;
+	kernel_half__end_allocs(event->half);
+	probe_limit__detach(&alloc->limit, &event->probes);
+	snprintf(
+		event->note, sizeof(event->note),
+		"probing every call took %.0f %% of the machine, and --max-overhead is %g: calls "
+		"were recorded for %.3g s, all of them, and then no more. libbraid-heap.so records "
+		"for the whole time at little cost: start the program with "
+		"LD_PRELOAD=libbraid-heap.so and use -e alloc:usdt. Or use --max-overhead none",
+		probe_limit__cost(&alloc->limit), alloc->limit.percent,
+		probe_limit__seconds(&alloc->limit));
+	return 0;
 }
 
 /* Returns true if a target mapped a file of the allocator's runtime, which then lacks the
@@ -275,18 +263,15 @@ static int attach_calls(struct event *event, const struct event_place *place, st
 	event->own = alloc;
 	if (!alloc)
 		return err__set(err, -ENOMEM, "out of memory");
-	ret = alloc_watch__new(event, place->everywhere, &alloc->watch, err);
-	if (!ret)
-		ret = join(event, place, err);
-	if (ret)
-		return ret;
 	alloc->allocator = alloc__find(event, place);
 	if (!alloc->allocator)
 		return alloc__unknown(event, place, err);
 	if (alloc->allocator->why_not)
 		return err__set(err, -ENOTSUP, "%s: %s", event->spec.name,
 				alloc->allocator->why_not);
-	ret = attach_images(event, place, err);
+	ret = event__open_probes(event, place, err);
+	if (!ret)
+		ret = attach_images(event, place, err);
 	if (!ret && !alloc->n_files)
 		ret = alloc__nothing_found(event, alloc->allocator, place, err);
 	return ret;
@@ -318,7 +303,7 @@ static void detach(struct event *event)
 {
 	struct alloc *alloc = event->own;
 
-	alloc_watch__free(alloc->watch);
+	probe_limit__done(&alloc->limit);
 	free(alloc);
 }
 

@@ -20,8 +20,8 @@ int event__attach_clock(struct event *event, const struct bpf_program *program, 
 		struct bpf_link *link = NULL;
 		int fd = -1;
 
-		code = cpu_clock__attach_event(program, cpu, event->period_ns, event->number, &link,
-					       &fd, err);
+		code = cpu_clock__attach(program, cpu, event->period_ns, event->number, &link, &fd,
+					 err);
 		if (!code && link)
 			code = event__add_link(event, link, fd, err);
 	}

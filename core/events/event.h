@@ -181,6 +181,9 @@ int event__open_probes(struct event *event, const struct event_place *place, str
 /* Updates event->probes: new targets join, ended ones leave. */
 int event__join_probes(struct event *event, const struct event_place *place, struct err *err);
 
+/* Sets event->late to the message about new processes that ran without probes. */
+void event__put_late(struct event *event);
+
 /* Attaches an event in @file, which belongs to @image. */
 struct image;
 struct elf_file;

@@ -49,20 +49,30 @@ int event__attach_new_files(struct event *event, const struct event_place *place
 	return images__each_new_file(place->images, seen, on_file, &attaching);
 }
 
-/* Records that a child of a target ran without probes since its start. */
-static void note_join(struct event *event, const struct process *process)
+void event__put_late(struct event *event)
 {
-	uint64_t now = now_ns();
-
-	if (!event->attached || !event->by_process || now <= process->found_ns)
+	event->late[0] = '\0';
+	if (!event->n_late)
 		return;
-	event->n_late++;
-	event->late_ns = max_of(event->late_ns, now - process->found_ns);
 	snprintf(event->late, sizeof(event->late),
 		 "%u process%s started later had %s probes up to %.1f ms after the start: earlier "
 		 "calls are not seen (-a and --cgroup see them)",
 		 event->n_late, event->n_late > 1 ? "es that" : " that",
 		 event->n_late > 1 ? "their" : "its", event->late_ns / 1e6);
+}
+
+/* Records that a child of a target ran without probes since its start. */
+static void note_join(struct event *event, const struct process *process)
+{
+	uint64_t now = now_ns();
+
+	if (!event->attached || !event->by_process || process->is_joined ||
+	    process->state == PROCESS_STARTING || process->state == PROCESS_HELD ||
+	    now <= process->found_ns)
+		return;
+	event->n_late++;
+	event->late_ns = max_of(event->late_ns, now - process->found_ns);
+	event__put_late(event);
 }
 
 static void leave_ended(struct event *event, const struct event_place *place)

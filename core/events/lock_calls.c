@@ -2,44 +2,28 @@
 #include "core/events/lock_calls.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <bpf/bpf.h>
 
 #include "core/base/util.h"
 #include "core/events/lock_sites.h"
+#include "core/events/probe_limit.h"
 #include "core/events/return_points.h"
 #include "core/target/images.h"
 #include "probes/probe_set.h"
 
 /* Events at functions of the C library that take locks (bpf/lock_calls.bpf.c,
  * bpf/lock_order.bpf.c). lock:pthread is for calls that wait; lock-order is for the order in which
- * mutexes are taken. Each call costs its probes, whether it waits or not. Windows, as for alloc,
- * would miss each wait that is longer than a window. So if the probes exceed --max-overhead, they
- * are detached permanently, and a note reports that. */
-
-#define ASSUMED_NS 1000 /* cost of a hit, if it cannot be measured */
+ * mutexes are taken. Each call costs its probes, whether it waits or not. If the probes exceed
+ * --max-overhead, they are detached permanently, and a note reports that. */
 
 struct lock_calls {
-	struct probe_set *detached; /* probes that the limit ended */
 	const struct lock_function *functions;
 	const struct bpf_program *at_return;
 	uint64_t seen; /* number of the last file that was checked */
 	size_t n_files;
-
-	/* --- cost (event_place.max_overhead_percent) --- */
-	int stats_fd;	      /* the kernel updates statistics while it is open; -1: no limit */
-	double percent, rate; /* limit; the same in ns per ns of all CPUs */
-	double left_ns;
-	uint64_t began_ns, filled_ns;
-	double entry_ns, return_ns;
-	uint64_t spent_ns; /* cost of both programs at the last check */
-	bool given_up, detaching;
-	pthread_t thread; /* uses `detached` while it is `detaching` */
+	struct probe_limit limit;
 };
 
 /* Finds the returns of the functions. Removes functions without proven returns from @sites. */
@@ -106,91 +90,34 @@ static int attach_images(struct event *event, const struct event_place *place, s
 {
 	struct lock_calls *calls = event->own;
 
-	if (calls->given_up)
+	if (calls->limit.detached)
 		return 0;
 	return event__attach_new_files(event, place, &calls->seen, attach_file, err);
 }
 
-static double cost_of(const struct bpf_program *program, double trap_ns)
+static int keep(struct event *event, struct err *err)
 {
-	struct bpf_prog_info info = {};
-	uint32_t size = sizeof(info);
+	struct lock_calls *calls = event->own;
 
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+	(void)err;
+	if (!probe_limit__is_exceeded(&calls->limit, now_ns()))
 		return 0;
-	return info.run_cnt * trap_ns + info.run_time_ns;
-}
-
-static uint64_t cost(const struct event *event)
-{
-	const struct lock_calls *calls = event->own;
-
-	return cost_of(event->program, calls->entry_ns) +
-	       cost_of(calls->at_return, calls->return_ns);
+	probe_limit__detach(&calls->limit, &event->probes);
+	snprintf(event->note, sizeof(event->note),
+		 "the probes cost more than --max-overhead %g and were detached after %.1f s: "
+		 "later waits are not seen. -e lock needs no probes",
+		 calls->limit.percent, probe_limit__seconds(&calls->limit));
+	return 0;
 }
 
 static void begin_limit(struct event *event, const struct event_place *place)
 {
 	struct lock_calls *calls = event->own;
-	struct trap_costs costs = {};
-	struct err ignored = {};
+	const struct probe_limit_program programs[] = { { event->program, TRAP_STEP },
+							{ calls->at_return, TRAP_STEP } };
 
-	calls->percent = place->max_overhead_percent;
-	if (calls->percent <= 0)
-		return;
-	calls->stats_fd = event__open_statistics(event);
-	if (calls->stats_fd < 0)
-		return;
-	calls->entry_ns = calls->return_ns = ASSUMED_NS;
-	if (!trap__measure(1U << TRAP_STEP, &costs, &ignored))
-		calls->entry_ns = calls->return_ns = costs.ns[TRAP_STEP];
-	calls->rate = calls->percent / 100 * max_of(sysconf(_SC_NPROCESSORS_ONLN), 1);
-	calls->left_ns = calls->rate * NSEC_PER_SEC;
-	calls->began_ns = calls->filled_ns = now_ns();
-	calls->spent_ns = cost(event);
-}
-
-/* Detaches the probes. The kernel removes breakpoints at once, but needs up to 1 s to finish. */
-static void *detach_links(void *arg)
-{
-	probe_set__detach(arg);
-	return NULL;
-}
-
-static void give_up(struct event *event, uint64_t at_ns)
-{
-	struct lock_calls *calls = event->own;
-
-	calls->given_up = true;
-	snprintf(event->note, sizeof(event->note),
-		 "the probes cost more than --max-overhead %g and were detached after %.1f s: "
-		 "later waits are not seen. -e lock needs no probes",
-		 calls->percent, (at_ns - calls->began_ns) / 1e9);
-	calls->detached = event->probes;
-	event->probes = NULL;
-	calls->detaching = !pthread_create(&calls->thread, NULL, detach_links, calls->detached);
-	if (!calls->detaching)
-		probe_set__detach(calls->detached);
-}
-
-/* Enforces the limit by a bucket with the budget of one second: a burst does not end the event. */
-static int keep(struct event *event, struct err *err)
-{
-	struct lock_calls *calls = event->own;
-	uint64_t at_ns, spent_ns;
-
-	(void)err;
-	if (calls->stats_fd < 0 || calls->given_up)
-		return 0;
-	at_ns = now_ns();
-	spent_ns = cost(event);
-	calls->left_ns += calls->rate * (at_ns - calls->filled_ns) - (spent_ns - calls->spent_ns);
-	calls->left_ns = min_of(calls->left_ns, calls->rate * NSEC_PER_SEC);
-	calls->filled_ns = at_ns;
-	calls->spent_ns = spent_ns;
-	if (calls->left_ns < 0)
-		give_up(event, at_ns);
-	return 0;
+	probe_limit__begin(&calls->limit, event, place->max_overhead_percent, programs,
+			   ARRAY_SIZE(programs));
 }
 
 static int attach_functions(struct event *event, const struct event_place *place,
@@ -204,7 +131,6 @@ static int attach_functions(struct event *event, const struct event_place *place
 	event->own = calls;
 	if (!calls)
 		return err__set(err, -ENOMEM, "out of memory");
-	calls->stats_fd = -1;
 	calls->functions = functions;
 	calls->at_return = kernel_half__program(event->half, &program);
 	ret = event__open_probes(event, place, err);
@@ -224,10 +150,7 @@ static void detach(struct event *event)
 {
 	struct lock_calls *calls = event->own;
 
-	if (calls->detaching)
-		pthread_join(calls->thread, NULL);
-	probe_set__free(calls->detached);
-	close_fd(&calls->stats_fd);
+	probe_limit__done(&calls->limit);
 	free(calls);
 }
 

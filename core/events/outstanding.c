@@ -2,28 +2,23 @@
 #include "core/events/event.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <bpf/bpf.h>
 
 #include "core/base/util.h"
 #include "core/events/alloc.h"
 #include "core/events/alloc_sites.h"
 #include "core/events/heap.h"
 #include "core/events/nearest.h"
+#include "core/events/probe_limit.h"
 #include "core/events/return_points.h"
 #include "core/target/images.h"
 #include "probes/probe_set.h"
 
 /* Allocations that are not freed before the end (bpf/outstanding.bpf.c). They require each call and
- * each free: windows do not suffice. Above the limit the event ends, and the outstanding
- * allocations at that moment are the result. */
-
-#define ASSUMED_NS 1000 /* cost of a hit, if it cannot be measured */
+ * each free. Above the limit the event ends, and the outstanding allocations at that moment are the
+ * result. */
 
 enum { ON_CALL, ON_RETURN, ON_FREE, PROGRAMS_N };
 
@@ -34,26 +29,13 @@ static const struct chain_program programs[] = {
 	[PROGRAMS_N] = {},
 };
 
-struct watched {
-	const struct bpf_program *program;
-	double trap_ns;
-	uint64_t runs, run_ns; /* at the last check */
-};
-
 struct outstanding {
-	struct probe_set *given_up; /* probes that a thread detaches */
-	uint64_t seen;		    /* number of the last file that was checked */
+	uint64_t seen; /* number of the last file that was checked */
 	size_t n_files;
 	const struct runtime_allocator *allocator;
-
-	struct watched programs[PROGRAMS_N];
-	int stats_fd; /* the kernel updates statistics while it is open; -1: no limit */
-	double percent, rate, left_ns; /* as in core/events/alloc_windows.h */
-	uint64_t began_ns, filled_ns;
-	double spent_ns;
-	enum trap_kind traps[PROGRAMS_N]; /* traps of the most frequent points */
-	pthread_t thread;		  /* detaches probes */
-	bool detaching;
+	struct probe_limit limit;
+	/* the programs, with the traps of their most frequent points */
+	struct probe_limit_program programs[PROGRAMS_N];
 };
 
 static int attach_sites(struct event *event, const struct elf_file *file, int program,
@@ -67,7 +49,7 @@ static int attach_sites(struct event *event, const struct elf_file *file, int pr
 						   .pc_vaddr = sites[i].vaddr,
 						   .cookie = sites[i].cookie };
 	if (n) /* the last site is the most frequent one */
-		outstanding->traps[program] = probe_point__trap(&points[n - 1]);
+		outstanding->programs[program].trap = probe_point__trap(&points[n - 1]);
 	return probe_set__attach(event->probes, outstanding->programs[program].program, points, n,
 				 err);
 }
@@ -128,7 +110,8 @@ static int attach_file(struct event *event, const struct event_place *place,
 	if (ret)
 		err__set(err, ret, "out of memory");
 	if (returns.n)
-		outstanding->traps[ON_RETURN] = probe_point__trap(&returns.list[returns.n - 1]);
+		outstanding->programs[ON_RETURN].trap =
+			probe_point__trap(&returns.list[returns.n - 1]);
 	if (!ret)
 		ret = probe_set__attach(event->probes, outstanding->programs[ON_RETURN].program,
 					returns.list, returns.n, err);
@@ -148,92 +131,23 @@ static int attach_images(struct event *event, const struct event_place *place, s
 	return event__attach_new_files(event, place, &outstanding->seen, attach_file, err);
 }
 
-static void begin_limit(struct event *event, const struct event_place *place)
-{
-	struct outstanding *outstanding = event->own;
-	struct trap_costs costs = {};
-	struct err ignored = {};
-	uint32_t required = 0;
-
-	for (int i = 0; i < PROGRAMS_N; i++)
-		required |= 1U << outstanding->traps[i];
-	outstanding->percent = place->max_overhead_percent;
-	outstanding->began_ns = outstanding->filled_ns = now_ns();
-	outstanding->rate = outstanding->percent / 100 * max_of(sysconf(_SC_NPROCESSORS_ONLN), 1);
-	outstanding->left_ns = outstanding->rate * NSEC_PER_SEC;
-	for (int i = 0; i < PROGRAMS_N; i++)
-		outstanding->programs[i].trap_ns = ASSUMED_NS;
-	if (outstanding->percent <= 0)
-		return;
-	outstanding->stats_fd = event__open_statistics(event);
-	if (outstanding->stats_fd < 0 || trap__measure(required, &costs, &ignored))
-		return;
-	for (int i = 0; i < PROGRAMS_N; i++)
-		outstanding->programs[i].trap_ns = costs.ns[outstanding->traps[i]];
-}
-
-static double spent_ns(struct outstanding *outstanding)
-{
-	double spent = 0;
-
-	for (int i = 0; i < PROGRAMS_N; i++) {
-		struct watched *watched = &outstanding->programs[i];
-		struct bpf_prog_info info = {};
-		uint32_t size = sizeof(info);
-
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(watched->program), &info, &size))
-			continue;
-		spent += (info.run_cnt - watched->runs) * watched->trap_ns + info.run_time_ns -
-			 watched->run_ns;
-		watched->runs = info.run_cnt;
-		watched->run_ns = info.run_time_ns;
-	}
-	return spent;
-}
-
-static void *detach_links(void *arg)
-{
-	probe_set__detach(arg);
-	return NULL;
-}
-
-static void give_up(struct event *event, uint64_t now)
-{
-	struct outstanding *outstanding = event->own;
-	double passed_ns = now - outstanding->began_ns;
-
-	event->ended_ns = now;
-	kernel_half__alloc_window(event->half)->link = UINT64_MAX; /* no call counts */
-	outstanding->given_up = event->probes;
-	event->probes = NULL;
-	outstanding->detaching =
-		!pthread_create(&outstanding->thread, NULL, detach_links, outstanding->given_up);
-	if (!outstanding->detaching)
-		probe_set__detach(outstanding->given_up);
-	snprintf(event->note, sizeof(event->note),
-		 "probing every call and free, in all programs with these libraries, costs %.0f %% "
-		 "of the machine, and --max-overhead is %g: the figures are those after %.1f s. "
-		 "Use --max-overhead none to continue to the end",
-		 100 * outstanding->spent_ns / passed_ns / max_of(sysconf(_SC_NPROCESSORS_ONLN), 1),
-		 outstanding->percent, passed_ns / 1e9);
-}
-
 static int keep(struct event *event, struct err *err)
 {
 	struct outstanding *outstanding = event->own;
 	uint64_t now = now_ns();
-	double spent;
 
 	(void)err;
-	if (outstanding->stats_fd < 0 || event->ended_ns)
+	if (!probe_limit__is_exceeded(&outstanding->limit, now))
 		return 0;
-	spent = spent_ns(outstanding);
-	outstanding->spent_ns += spent;
-	outstanding->left_ns += outstanding->rate * (now - outstanding->filled_ns) - spent;
-	outstanding->left_ns = min_of(outstanding->left_ns, outstanding->rate * NSEC_PER_SEC);
-	outstanding->filled_ns = now;
-	if (outstanding->left_ns < 0)
-		give_up(event, now);
+	event->ended_ns = now;
+	kernel_half__end_allocs(event->half);
+	probe_limit__detach(&outstanding->limit, &event->probes);
+	snprintf(event->note, sizeof(event->note),
+		 "probing every call and free, in all programs with these libraries, costs %.0f %% "
+		 "of the machine, and --max-overhead is %g: the figures are those after %.1f s. "
+		 "Use --max-overhead none to continue to the end",
+		 probe_limit__cost(&outstanding->limit), outstanding->limit.percent,
+		 probe_limit__seconds(&outstanding->limit));
 	return 0;
 }
 
@@ -264,7 +178,6 @@ static int attach(struct event *event, const struct event_place *place, struct e
 	event->own = outstanding;
 	if (!outstanding)
 		return err__set(err, -ENOMEM, "out of memory");
-	outstanding->stats_fd = -1;
 	for (int i = 0; i < PROGRAMS_N; i++)
 		outstanding->programs[i].program = kernel_half__program(event->half, &programs[i]);
 	ret = find_allocator(event, place, err);
@@ -275,7 +188,8 @@ static int attach(struct event *event, const struct event_place *place, struct e
 	if (!ret && !outstanding->n_files)
 		ret = alloc__nothing_found(event, outstanding->allocator, place, err);
 	if (!ret)
-		begin_limit(event, place);
+		probe_limit__begin(&outstanding->limit, event, place->max_overhead_percent,
+				   outstanding->programs, PROGRAMS_N);
 	return ret;
 }
 
@@ -283,10 +197,7 @@ static void detach(struct event *event)
 {
 	struct outstanding *outstanding = event->own;
 
-	if (outstanding->detaching)
-		pthread_join(outstanding->thread, NULL);
-	probe_set__free(outstanding->given_up);
-	close_fd(&outstanding->stats_fd);
+	probe_limit__done(&outstanding->limit);
 	free(outstanding);
 }
 

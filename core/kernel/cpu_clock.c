@@ -24,14 +24,7 @@ int cpu_clock__open(int cpu, uint64_t period_ns)
 }
 
 int cpu_clock__attach(const struct bpf_program *program, int cpu, uint64_t period_ns,
-		      struct bpf_link **ret_link, int *ret_fd, struct err *err)
-{
-	return cpu_clock__attach_event(program, cpu, period_ns, 0, ret_link, ret_fd, err);
-}
-
-int cpu_clock__attach_event(const struct bpf_program *program, int cpu, uint64_t period_ns,
-			    uint64_t cookie, struct bpf_link **ret_link, int *ret_fd,
-			    struct err *err)
+		      uint64_t cookie, struct bpf_link **ret_link, int *ret_fd, struct err *err)
 {
 	LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = cookie);
 	int fd = cpu_clock__open(cpu, period_ns), ret;

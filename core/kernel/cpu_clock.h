@@ -20,14 +20,10 @@ struct cpu_clock_time {
  * perf_event_open(): -ENODEV or -ENXIO if the CPU is offline. */
 int cpu_clock__open(int cpu, uint64_t period_ns);
 
-/* Runs @program at each such event. *@ret_link owns the event; *@ret_fd is its descriptor (@ret_fd
- * may be NULL). Returns 0 with neither changed if the CPU is offline. */
+/* Runs @program at each such event, with @cookie as its bpf_get_attach_cookie(). *@ret_link owns
+ * the event; *@ret_fd is its descriptor (@ret_fd may be NULL). Returns 0 with neither changed if
+ * the CPU is offline. */
 int cpu_clock__attach(const struct bpf_program *program, int cpu, uint64_t period_ns,
-		      struct bpf_link **ret_link, int *ret_fd, struct err *err);
-
-/* As cpu_clock__attach(), with the value that bpf_get_attach_cookie() gives to the program. */
-int cpu_clock__attach_event(const struct bpf_program *program, int cpu, uint64_t period_ns,
-			    uint64_t cookie, struct bpf_link **ret_link, int *ret_fd,
-			    struct err *err);
+		      uint64_t cookie, struct bpf_link **ret_link, int *ret_fd, struct err *err);
 
 #endif

@@ -315,9 +315,9 @@ void kernel_half__take_calls(struct kernel_half *half, bool taken)
 	__atomic_store_n(&half->skel->bss->calls_taken, taken, __ATOMIC_RELEASE);
 }
 
-volatile struct alloc_window *kernel_half__alloc_window(struct kernel_half *half)
+void kernel_half__end_allocs(struct kernel_half *half)
 {
-	return (volatile struct alloc_window *)&half->skel->bss->alloc_window;
+	__atomic_store_n(&half->skel->bss->allocs_over, 1, __ATOMIC_RELEASE);
 }
 
 uint64_t kernel_half__sampled_until(const struct kernel_half *half, uint64_t now_ns)

@@ -93,9 +93,8 @@ void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns);
 /* Sets whether a listing of calls under way (core/kernel/under_way.h) also claims them. */
 void kernel_half__take_calls(struct kernel_half *half, bool taken);
 
-/* Returns the selection of allocating calls to count. The caller may write it while no probe is
- * attached (bpf/alloc.h). */
-volatile struct alloc_window *kernel_half__alloc_window(struct kernel_half *half);
+/* Ends the sampling of allocations. To be called before their probes are detached. */
+void kernel_half__end_allocs(struct kernel_half *half);
 
 /* Returns the time of kernel_half__sample_until() if it is past, else @now_ns. */
 uint64_t kernel_half__sampled_until(const struct kernel_half *half, uint64_t now_ns);

@@ -3,7 +3,6 @@
 """The event alloc: each allocation once, with its size, below the function that asked for it, however
 the allocator goes about it; what a sample stands for; what cannot be seen is refused in a sentence."""
 
-import ctypes
 import math
 import os
 import signal
@@ -96,63 +95,31 @@ def check_command():
                    if sample.value == 100), 300, "a command: from its first line on")
 
 
-PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
-CLOCK_NANOSLEEP = "230"
-
-
-def call_of(pid, tid):
-    """The number of its system call; None: the thread has ended."""
-    try:
-        with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii") as file:
-            return file.read().split()[0]
-    except OSError:
-        return None
-
-
-def in_window(pid):
-    """Stops the thread that holds a window open, of which it sleeps the most. Returns the function that
-    lets it go on, or None if there is no window now."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.ptrace.argtypes = [ctypes.c_long] * 4
-    for tid in [int(tid) for tid in os.listdir(f"/proc/{pid}/task") for _ in range(1000)]:
-        if call_of(pid, tid) != CLOCK_NANOSLEEP or libc.ptrace(PTRACE_SEIZE, tid, 0, 0):
-            continue
-        libc.ptrace(PTRACE_INTERRUPT, tid, 0, 0)
-        os.waitpid(tid, WALL)
-        if call_of(pid, tid) == CLOCK_NANOSLEEP:  # it has not gone on meanwhile
-            return lambda tid=tid: libc.ptrace(PTRACE_DETACH, tid, 0, 0)
-        libc.ptrace(PTRACE_DETACH, tid, 0, 0)
-    return None
-
-
-def running_seconds(file):
-    try:
-        with open(file, encoding="ascii") as metrics:
-            return next(float(line.split()[1]) for line in metrics if line.startswith("braid_running_seconds "))
-    except OSError:
-        return 0
-
-
-def check_window_stands_still():
-    """A window takes as long as threads need. The recording's own loop, which has a second's work to do,
-    does not wait for it."""
+def check_limit():
+    """The probes are detached at one moment: the samples are all calls up to it, in their order."""
+    calls = 3000000
     target = gate.start(ALLOCS)
     gate.wait_line(target, "ready")
-    metrics = gate.path("metrics")
-    braid = gate.start(gate.BRAID, "record", "-e", "alloc:malloc", "--metrics", metrics, "-p", target.pid, "-o",
-                       gate.path("window.db"), stderr=gate.subprocess.PIPE)
-    gate.wait_until(lambda: running_seconds(metrics), "the first figures")
-    gate.say(target, "mix 1 1000000000")  # at once, so that probes are not left open
-    go_on = gate.wait_until(lambda: in_window(braid.pid), "a window")
-    begun = running_seconds(metrics)
-    try:
-        gate.wait_until(lambda: running_seconds(metrics) >= begun + 3, "figures while a window stands still")
-        gate.ok(True, "a window that stands still does not stop the recording")
-    finally:
-        go_on()
+    file = gate.path("limit.db")
+    braid = gate.start(gate.BRAID, "record", "-e", "alloc", "-c", "1", "--max-overhead", "0.5", "-p",
+                       target.pid, "-o", file, stderr=gate.subprocess.PIPE)
+    gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
+    gate.equal(gate.ask(target, f"mix 1 {calls}"), "done", "limit: the calls")
+    gate.equal(gate.ask(target, "mmap 1 81920"), "done", "limit: a mapping after the end")
     braid.send_signal(signal.SIGINT)
     said = braid.stderr.read().decode()
-    gate.equal(braid.wait(), 0, "a window that stood still: status", said)
+    gate.equal(braid.wait(), 0, "limit: status", said)
+    recording = gate.Recording(file)
+    gate.equal(recording.counters(), {}, "limit: nothing is lost")
+    number, size = recording.sql("SELECT sum(weight), sum(total) FROM sample")[0]
+    gate.ok(0 < number < calls, "limit: not every call counts", number)
+    gate.equal(size, sum(16 * (1 + i * 7 % 256) for i in range(1, number + 1)),
+               "limit: but each call up to one moment, with its bytes")
+    gate.matches(r"alloc: probing every call took \d+ % of the machine, and --max-overhead is 0.5: calls were "
+                 r"recorded for [\d.]+ s, all of them, and then no more. libbraid-heap.so", said,
+                 "limit: the summary says so")
+    target.stdin.close()
+    target.wait()
 
 
 def check_refused():
@@ -186,5 +153,5 @@ check_sampled()
 if os.path.exists(STATIC):
     check_refused()
 check_command()
-check_window_stands_still()
+check_limit()
 gate.done()

@@ -9,7 +9,6 @@
 
 #include "core/base/util.h"
 #include "core/events/alloc_sites.h"
-#include "core/events/alloc_windows.h"
 #include "probes/attach.h"
 #include "tests/tap.h"
 
@@ -222,129 +221,6 @@ static void test_sites(void)
 	elf_file__free(program);
 }
 
-static const struct alloc_sums nothing;
-
-/* The overhead stays near the limit, at any cost of a window. The limit no longer applies when the
- * load ends. */
-static void test_windows(void)
-{
-	const uint64_t second = NSEC_PER_SEC, begin = 5 * second;
-	const struct alloc_sums busy = { .calls = 50, .bytes = 100000, .value = 100000 };
-	const struct alloc_sums quiet = { .calls = 1, .bytes = 100, .value = 100 };
-	uint64_t now = begin;
-	struct windows windows;
-	double spent = 0;
-	int n = 0;
-
-	windows__init(&windows, 3, 2, 1000, 1, now);
-	now += second / 10;
-	ok(!windows__spend(&windows, 0.01 * second, now), "little is spent: all is watched");
-	now += second / 10;
-	ok(windows__spend(&windows, 0.1 * second, now), "too much: windows begin");
-	ok(!windows__is_due(&windows, now), "... but not at once");
-	while (now < begin + 600 * second) {
-		now += second / 1000;
-		if (!windows__is_due(&windows, now))
-			continue;
-		windows__open(&windows, now);
-		now += second / 500;
-		spent += 0.003 * second;
-		windows__close(&windows, 0.003 * second, &busy, 500, 5e7, now);
-	}
-	ok(spent / (now - begin) < 0.06 * 1.01, "the limit is kept");
-	ok(spent / (now - begin) > 0.06 * 0.8, "... and used");
-	for (n = 0; n < 1000 && !windows.open_always; n++) {
-		now = windows.next_ns;
-		windows__open(&windows, now);
-		windows__close(&windows, 1000, &quiet, 500, 5e7, now + second / 500);
-	}
-	ok(windows.open_always, "when little is allocated again, all is watched");
-	windows__init(&windows, 0, 2, 1000, 1, begin);
-	ok(!windows__spend(&windows, 1e12, begin + second), "without a limit it always is");
-}
-
-static void test_width(void)
-{
-	const struct alloc_sums lost = { .lost_ns = WINDOW_LOST_MAX_NS };
-	struct windows windows;
-
-	windows__init(&windows, 3, 2, 1000, 1, 0);
-	windows__open(&windows, 1000);
-	windows__close(&windows, 1000, &lost, 500, 5e7, 2000);
-	is_int(windows.width_ns, WINDOW_WIDTH_NS / 2,
-	       "where probes take too much of a thread, windows become narrower");
-	for (int i = 0; i < 20; i++)
-		windows__close(&windows, 1000, &lost, 500, 5e7, 2000);
-	is_int(windows.width_ns, WINDOW_WIDTH_MIN_NS, "... down to a least width");
-	for (int i = 0; i < 100; i++)
-		windows__close(&windows, 1000, &nothing, 500, 5e7, 2000);
-	is_int(windows.width_ns, WINDOW_WIDTH_NS, "... and wider again");
-}
-
-/* 100 gaps of 2500 ns; in 60 of 100 ticks the thread is in the probe. */
-static void test_cost(void)
-{
-	struct alloc_sums seen = { .gaps = 100,
-				   .gap_ns = 250000 + 50000,
-				   .sample_ns = 30000,
-				   .trap_ticks = 18,
-				   .own_ticks = 11 };
-	struct windows windows;
-
-	windows__init(&windows, 3, 2, 1234, 1, 0);
-	is_int(windows__cost_ns(&windows), 1234, "a hit's cost is assumed first");
-	windows__close(&windows, 1000, &seen, 500, 5e7, 1000);
-	is_int(windows__cost_ns(&windows), 1234, "... until there are enough ticks");
-	seen.trap_ticks = 42;
-	seen.own_ticks = 29;
-	windows__close(&windows, 1000, &seen, 500, 5e7, 2000);
-	is_int(windows__cost_ns(&windows), (600000 * 60 / 100 - 60000) / 200,
-	       "... then it is their share of the time between hits, less that of samples");
-	is_int(windows__period(&windows, 1), 1, "-c 1 samples each call in windows, too");
-	windows.bytes_per_window = 240000;
-	is_int(windows__period(&windows, 524288), 10000, "each window has some samples");
-	is_int(windows__period(&windows, 4096), 4096, "... not more than were asked for");
-}
-
-static void see(struct windows *windows, const struct alloc_sums *seen, uint64_t now_ns)
-{
-	windows__open(windows, now_ns);
-	windows__close(windows, 1000, seen, 7, 5e7, now_ns);
-}
-
-/* Compares the margin with windows whose spread is fixed: values 50 and 150, at random. */
-static void test_margin(void)
-{
-	struct alloc_sums seen = {};
-	struct windows windows;
-	double want;
-	int n = 4000;
-
-	seed = 21;
-	windows__init(&windows, 3, 2, 1000, 1, 0);
-	ok(windows__margin(&windows) < 0, "the margin of nothing is unknown");
-	for (int i = 0; i < n; i++) {
-		seen.value = seen.bytes = seen.less_bytes = draw() & 1 ? 50 : 150;
-		see(&windows, &seen, 1000 + i);
-	}
-	want = 1.96 * 0.5 / sqrt(n);
-	ok(fabs(windows__margin(&windows) / want - 1) < 0.05,
-	   "the margin is 1.96 standard deviations of the sum");
-	ok(fabs(windows.value / (7 * 100.0 * n) - 1) < want, "... and the sum within it");
-	seen.value = seen.bytes = 100;
-	seen.less_bytes = 95;
-	windows__init(&windows, 3, 2, 1000, 1, 0);
-	for (int i = 0; i < n; i++)
-		see(&windows, &seen, 1000 + i);
-	ok(fabs(windows__margin(&windows) / (1.96 * 8 * 0.05 * WINDOW_ASSUMED_ERROR) - 1) < 1e-6,
-	   "what is not known of the cost of a hit is part of it");
-	windows__init(&windows, 3, 2, 1000, 1, 0);
-	see(&windows, &seen, 1000);
-	for (int i = 0; i < n; i++)
-		windows__close(&windows, 1, &seen, 7, 0, 2000 + i);
-	ok(windows__margin(&windows) < 0, "windows without a thread tell of nothing");
-}
-
 int main(void)
 {
 	test_logarithm();
@@ -353,9 +229,5 @@ int main(void)
 	test_unbiased();
 	test_outstanding();
 	test_sites();
-	test_windows();
-	test_width();
-	test_cost();
-	test_margin();
 	return tap__done();
 }
