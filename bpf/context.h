@@ -33,6 +33,11 @@ struct context_head {
 _Static_assert(sizeof(struct context_head) == 28, "context_head");
 
 #define CONTEXT_VALID 1
+#define CONTEXT_NAMED 2 /* from user space: the attributes are pairs of texts, each with a NUL */
+
+/* Labels of a task that is on no thread: the reason of its wait, and its name. */
+#define PARKED_REASON "wait"
+#define PARKED_NAME   "task"
 
 /* Maximum size of a whole record. The specification recommends at most 640 bytes. */
 #define CONTEXT_BYTES_MAX      640
@@ -40,10 +45,11 @@ _Static_assert(sizeof(struct context_head) == 28, "context_head");
 
 /* The context of a sample, sent before the sample (REC_CONTEXT). Its attributes are {key index,
  * length, bytes}. */
+#define CONTEXT_OWN UINT32_MAX
 struct rec_context {
 	__u32 type;
 	__u32 tgid;
-	__u32 number;		  /* rec_sample.context of its only sample */
+	__u32 number; /* rec_sample.context of its only sample; from user space: CONTEXT_OWN */
 	struct context_head head; /* head.size: bytes of `attributes` that are there */
 	__u8 attributes[CONTEXT_ATTRIBUTES_MAX];
 };

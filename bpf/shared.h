@@ -339,6 +339,7 @@ enum thread_state {
 	STATE_PREEMPTED, /* could run, but another task has the CPU */
 	STATE_BLOCKED,	 /* waits in the kernel for an event */
 	STATE_STOPPED,	 /* by a signal or a tracer */
+	STATE_PARKED,	 /* no thread: a runtime's task that waits outside of any thread */
 	THREAD_STATES_N
 };
 
@@ -351,6 +352,10 @@ enum lock_state {
 	LOCK_WAITED,
 	LOCK_STATES_N
 };
+
+/* The thread of samples with STATE_PARKED, an id that no thread has (PID_MAX_LIMIT,
+ * include/linux/threads.h). */
+#define PARKED_TID (1U << 30)
 
 #define NO_SYSCALL    (-1)
 #define SYSCALL_FUTEX 202 /* arch/x86/entry/syscalls/syscall_64.tbl */

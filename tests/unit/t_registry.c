@@ -83,6 +83,9 @@ static void check_capabilities(const struct runtime *runtime)
 	   "%s: probes", name);
 	ok(!runtime->inspect || runtime->inspect->lock_holders || runtime->inspect->tasks,
 	   "%s: inspection", name);
+	ok(!runtime->parked || (runtime->parked->many && runtime->parked->sample &&
+				runtime->parked->is_parked && runtime->open && runtime->attach),
+	   "%s: parked tasks", name);
 	ok(!runtime->open == !runtime->close && (runtime->attach || !runtime->detach),
 	   "%s: what is opened is closed", name);
 	ok(!runtime->attach || files, "%s: instances have an image", name);
