@@ -198,12 +198,13 @@ struct runtime_task {
 	const char *name;
 	const char *waits_for; /* another task's name; NULL: none, or unknown */
 	const char *state;     /* in the runtime's words, "suspended"; NULL: it waits */
-	const char *reason; /* of the wait, in the runtime's words, "chan receive"; NULL: unknown */
-	uint64_t id;	    /* its number, as rec_sample.task; 0: none */
-	uint64_t waited_ns; /* time since its wait began; 0: unknown */
-	double stands_for;  /* tasks, with itself; of `parked` only, else 0 */
-	uint32_t tid;	    /* its thread, as the process sees it; 0: none */
-	uint64_t fs_base;   /* fs base of a thread that has run frames of the runtime */
+	const char *reason;    /* reason of the wait, in the runtime's words, "chan receive"; NULL:
+				  unknown */
+	uint64_t id;	       /* its number, as rec_sample.task; 0: none */
+	uint64_t waited_ns;    /* upper limit of the time since its wait began; 0: unknown */
+	double stands_for;     /* number of tasks, with itself; 0: not from `parked` */
+	uint32_t tid;	       /* its thread, as the process sees it; 0: none */
+	uint64_t fs_base;      /* fs base of a thread that has run frames of the runtime */
 	/* The registers with which it continues: UNWIND_REGS of them, behind the call by which it
 	 * left the thread. NULL: only the runtime's frames can be found. */
 	const uint64_t *regs;
@@ -458,29 +459,28 @@ struct runtime_inspect {
 /* Samples of tasks that wait outside of any thread, for -e wall (core/record/parked.c). Required:
  * all.
  *
- * The recorder calls `sample` about ten times a second for each attached process, and records each
+ * The recorder calls `sample` about ten times a second for each attached process. It records each
  * task that it receives as one sample of the event:
- *   value    time since the previous look; the total is that time × stands_for
+ *   value    time since the previous call of `sample`; the total is that time × stands_for
  *   state    STATE_PARKED, which is the mark of such samples in recordings and reports
  *   thread   PARKED_TID of the process, named `many`: the time is no thread's
  *   task     the task's id
  *   context  the labels PARKED_REASON and PARKED_NAME, unless they are unknown (bpf/context.h)
- *   frames   as in a dump: the walker and the unwinder run over the task's patches and registers
- * So the sum of a task's samples is the time for which it was parked, within the error of sampling.
- * A task that runs on a thread, or is ready to run, is not offered: its time is the thread's, or is
- * no wait. */
+ *   frames   as in a dump: programs run over the task's patches and registers.
+ * The sum of a task's samples is then the time for which it was parked, within the error of
+ * sampling. A task that runs on a thread, or is ready to run, is not offered: its time is the
+ * thread's, or is no wait. */
 struct runtime_parked {
 	const char *many; /* word for the tasks: "goroutines" */
 
 	/* Calls `on_task` for at most `most` tasks of the process. Each parked task must have the
 	 * same chance to be among them, and `stands_for` is the reciprocal of that chance. The cost
-	 * is limited by `most`, whatever the number of tasks. The process runs meanwhile and is
-	 * never stopped or written to: all data may be inconsistent. The hook reads a task's state
-	 * again after the task's other data and drops the task if it has changed; `on_task` reads
-	 * the stack and calls `is_parked` to do the same.
-	 * Returns 0, also if there are none; -ENOTSUP: the tasks of this process are unreadable,
-	 * with the reason in `err`, and the hook is not called again for it; -ENOMEM; or a negative
-	 * return of `on_task`. */
+	 * is limited by `most`, whatever the number of tasks. The process is never stopped or
+	 * written to, so all data may be inconsistent. The hook drops a task whose state has
+	 * changed while it was read. `on_task` reads the stack, and calls `is_parked` afterwards.
+	 * Returns 0, also if there are none; -ENOMEM; or a negative return of `on_task`. -ENOTSUP:
+	 * the tasks of this process are unreadable; `err` has the reason, and the hook is not
+	 * called again for the process. */
 	int (*sample)(struct runtime_session *session, uint32_t pid, uint32_t most,
 		      runtime_task_fn on_task, void *ctx, struct err *err);
 

@@ -28,7 +28,8 @@ enum {
 	OPT_NO_CHILDREN,
 	OPT_KEEP_VM,
 	OPT_FRAMES,
-	OPT_ALL
+	OPT_ALL,
+	OPT_MIN_AGE
 };
 
 static const struct argp_option options[] = {
@@ -53,6 +54,10 @@ static const struct argp_option options[] = {
 	{ "all", OPT_ALL, NULL, 0,
 	  "Show the stack of each thread, also of idle threads and of threads with "
 	  "equal stacks",
+	  0 },
+	{ "min-age", OPT_MIN_AGE, "SECONDS", 0,
+	  "Only tasks that may have waited for SECONDS, as far as the runtime knows: those of "
+	  "Go that a garbage collection has seen wait (docs/runtimes/go.md)",
 	  0 },
 	{ "keep-vm", OPT_KEEP_VM, NULL, 0, "Also show the interpreters' own frames", 0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0, "Only frames of these runtimes (default: of all)", 0 },
@@ -93,6 +98,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_ALL:
 		opts->view.all = true;
+		break;
+	case OPT_MIN_AGE:
+		opts->dump.min_age_ns = 1e9 * cli__number(state, "--min-age", arg, 0, 1e9);
 		break;
 	case OPT_KEEP_VM:
 		opts->dump.native = true;

@@ -107,6 +107,17 @@ static void write_thread(FILE *out, const struct dump_thread *thread,
 	fputc('}', out);
 }
 
+static void write_alike(FILE *out, const struct dump_thread *task)
+{
+	fprintf(out, ",\"count\":%zu,\"ids\":[", task->n_alike);
+	for (size_t i = 0; i < task->n_alike; i++)
+		fprintf(out, "%s%" PRIu64, i ? "," : "", task->alike[i].id);
+	fputs("],\"waited_ns\":[", out);
+	for (size_t i = 0; i < task->n_alike; i++)
+		fprintf(out, "%s%" PRIu64, i ? "," : "", task->alike[i].waited_ns);
+	fprintf(out, "],\"complete\":%s", task->complete ? "true" : "false");
+}
+
 static void write_task(FILE *out, const struct dump_thread *task,
 		       const struct runtime *const *runtimes)
 {
@@ -124,6 +135,14 @@ static void write_task(FILE *out, const struct dump_thread *task,
 		fputc(',', out);
 		text(out, "waits_for", task->waits_for);
 	}
+	if (task->reason[0]) {
+		fputc(',', out);
+		text(out, "reason", task->reason);
+	}
+	if (task->idle)
+		fputs(",\"idle\":true", out);
+	if (task->n_alike)
+		write_alike(out, task);
 	write_frames(out, task, runtimes);
 	fputc('}', out);
 }

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -372,27 +373,90 @@ static void print_idle(FILE *out, const struct dump_process *process, size_t *me
 	escape__line(out, "%s", line.text);
 }
 
+/* Adds "18, 19, 20 and 5 more". */
+static void add_ids(struct line *line, const struct dump_thread *task)
+{
+	for (size_t i = 0; i < task->n_alike && i < NAMES_SHOWN; i++)
+		add(line, "%s%" PRIu64, i ? ", " : "", task->alike[i].id);
+	if (task->n_alike > NAMES_SHOWN)
+		add(line, " and %zu more", task->n_alike - NAMES_SHOWN);
+}
+
+/* Adds " (up to 2 min 5 s)", for the task that may have waited longest. */
+static void add_age(struct line *line, const struct dump_thread *task)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < task->n_alike; i++)
+		most = max_of(most, task->alike[i].waited_ns);
+	if (!most)
+		return;
+	add(line, " (up to ");
+	add_time(line, most);
+	add(line, ")");
+}
+
+/* Adds "Goroutine 18 waits: chan receive" or "3 goroutines wait: chan receive". */
+static void add_task(struct line *line, const struct dump_thread *task)
+{
+	bool many = task->n_alike > 1;
+
+	if (many)
+		add(line, "%zu %ss", task->n_alike, task->sort);
+	else
+		add(line, "%c%s", toupper((unsigned char)task->sort[0]), task->sort + 1);
+	if (task->name[0])
+		add(line, " \"%s\"", task->name);
+	else if (task->n_alike == 1)
+		add(line, " %" PRIu64, task->alike[0].id);
+	if (task->of_thread)
+		add(line, " of thread %u", task->of_thread);
+	add(line, " %s", task->doing[0] ? task->doing : many ? "wait" : "waits");
+	if (task->waits_for[0])
+		add(line, " for %s \"%s\"", task->sort, task->waits_for);
+	if (task->reason[0])
+		add(line, ": %s", task->reason);
+	add_age(line, task);
+}
+
 static void print_task(FILE *out, const struct dump_thread *task,
-		       const struct runtime *const *runtimes, enum profile_frames frames)
+		       const struct runtime *const *runtimes, const struct dump_view *view)
 {
 	struct line line = {};
 
-	add(&line, "%c%s", toupper((unsigned char)task->sort[0]), task->sort + 1);
-	if (task->name[0])
-		add(&line, " \"%s\"", task->name);
-	if (task->of_thread)
-		add(&line, " of thread %u", task->of_thread);
-	add(&line, " %s", task->doing[0] ? task->doing : "waits");
-	if (task->waits_for[0])
-		add(&line, " for %s \"%s\"", task->sort, task->waits_for);
+	if (task->idle && !view->all)
+		return;
+	add_task(&line, task);
+	if (task->n_alike > 1)
+		add(&line, ": ");
 	fputc('\n', out);
+	if (task->n_alike > 1)
+		add_ids(&line, task);
 	escape__line(out, "%s", line.text);
-	print_stack(out, task, runtimes, frames);
+	print_stack(out, task, runtimes, view->frames);
+	if (task->n_alike && !task->complete)
+		escape__line(out, "    [the callers of this frame are unknown]");
+}
+
+/* Prints "5 idle goroutines (--all shows them)". */
+static void print_idle_tasks(FILE *out, const struct dump_process *process)
+{
+	const char *sort = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < process->n_tasks; i++)
+		if (process->tasks[i].idle) {
+			n += max_of(process->tasks[i].n_alike, (size_t)1);
+			sort = process->tasks[i].sort;
+		}
+	if (n)
+		fprintf(out, "\n%zu idle %s%s (--all shows %s)\n", n, sort, n == 1 ? "" : "s",
+			n == 1 ? "it" : "them");
 }
 
 /* Prints the tasks of the thread, which are adjacent; 0: tasks without a thread. */
 static void print_tasks(FILE *out, const struct dump_process *process, uint32_t thread,
-			const struct runtime *const *runtimes, enum profile_frames frames)
+			const struct runtime *const *runtimes, const struct dump_view *view)
 {
 	size_t low = 0, high = process->n_tasks;
 
@@ -405,7 +469,7 @@ static void print_tasks(FILE *out, const struct dump_process *process, uint32_t 
 			high = middle;
 	}
 	for (; low < process->n_tasks && process->tasks[low].of_thread == thread; low++)
-		print_task(out, &process->tasks[low], runtimes, frames);
+		print_task(out, &process->tasks[low], runtimes, view);
 }
 
 /* Prints each circle once, from its first thread. */
@@ -472,7 +536,7 @@ static int print_threads(FILE *out, const struct dump_process *process,
 		} else if (!shown[i].done && !thread->idle) {
 			print_thread(out, process, i, shown, members);
 		}
-		print_tasks(out, process, thread->tid, runtimes, view->frames);
+		print_tasks(out, process, thread->tid, runtimes, view);
 	}
 	if (!ret && !view->all)
 		print_idle(out, process, members);
@@ -502,7 +566,9 @@ int dump__print(FILE *out, const struct dump_process *process,
 	ret = print_threads(out, process, runtimes, view);
 	if (ret)
 		return ret;
-	print_tasks(out, process, 0, runtimes, view->frames);
+	print_tasks(out, process, 0, runtimes, view);
+	if (!view->all)
+		print_idle_tasks(out, process);
 	print_deadlocks(out, process);
 	if (!process->is_core)
 		print_cost(out, process);

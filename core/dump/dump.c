@@ -277,6 +277,7 @@ static void free_threads(struct dump_thread *threads, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		dump_thread__clear(&threads[i]);
 		free(threads[i].frames);
+		free(threads[i].alike);
 	}
 	free(threads);
 }

@@ -22,6 +22,7 @@ struct dump_opts {
 	uint32_t enabled;		       /* bit n: runtimes[n] is enabled */
 	bool nonblocking;		       /* never stop a thread */
 	bool native;			       /* include interpreters' own frames */
+	uint64_t min_age_ns; /* minimum of tasks' upper limits of their waits; 0: all tasks */
 };
 
 struct dump_frame {
@@ -41,8 +42,15 @@ enum dump_way {
 	DUMP_RUNNING, /* running, with differing results, which may mix several instants */
 };
 
-#define DUMP_NAME_BYTES	 128
-#define DUMP_DOING_BYTES 32
+#define DUMP_NAME_BYTES	  128
+#define DUMP_DOING_BYTES  32
+#define DUMP_REASON_BYTES 48
+
+/* A task that waits as another one does. */
+struct dump_alike {
+	uint64_t id;
+	uint64_t waited_ns; /* upper limit; 0: unknown */
+};
 
 struct dump_thread {
 	uint32_t tid;
@@ -73,6 +81,11 @@ struct dump_thread {
 	const char *sort;		 /* name of its kind: "fiber" */
 	char doing[DUMP_DOING_BYTES];	 /* the runtime's name of its state; "": waiting */
 	uint32_t of_thread;		 /* thread to which it belongs; 0: none */
+	char reason[DUMP_REASON_BYTES];	 /* the runtime's name of its wait; "": unknown */
+	/* The task itself and further ones with equal state, reason and stack. NULL: it has no
+	 * number. */
+	struct dump_alike *alike;
+	size_t n_alike, cap_alike;
 
 	bool complete;		   /* the frames reach the thread's outermost one */
 	const char *why_cut;	   /* otherwise the reason, a part of a sentence; NULL: unknown */

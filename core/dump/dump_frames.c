@@ -177,7 +177,7 @@ static bool has_image(const void *ctx, const char *pattern)
 	return false;
 }
 
-/* Returns true if the thread is idle. A thread that waits for a lock has work. */
+/* Returns true if the thread or task is idle. A thread that waits for a lock has work. */
 static bool is_idle(const struct dump *dump, const struct dump_thread *thread)
 {
 	const struct idle_rule *rules[RUNTIMES_MAX + 1] = {};
@@ -189,7 +189,8 @@ static bool is_idle(const struct dump *dump, const struct dump_thread *thread)
 					.has_image = has_image };
 	size_t n = 0;
 
-	if (thread->state != 'S' || thread->lock == LOCK_WAITED || !thread->complete)
+	if (!(thread->sort ? !thread->doing[0] : thread->state == 'S') ||
+	    thread->lock == LOCK_WAITED || !thread->complete)
 		return false;
 	for (size_t r = 0; dump->opts.runtimes[r] && n < RUNTIMES_MAX; r++)
 		if (dump->opts.runtimes[r]->idle)
@@ -201,6 +202,8 @@ void dump__find_idle(const struct dump *dump, struct dump_process *process)
 {
 	for (size_t i = 0; i < process->n_threads; i++)
 		process->threads[i].idle = is_idle(dump, &process->threads[i]);
+	for (size_t i = 0; i < process->n_tasks; i++)
+		process->tasks[i].idle = is_idle(dump, &process->tasks[i]);
 }
 
 int dump__frames(struct dump *dump, struct err *err)

@@ -81,6 +81,9 @@ int dump__take_running(struct dump *dump, const struct thread_now *now, struct d
 /* Returns the thread as /proc shows it, with unknown registers. */
 struct host_thread dump__as_it_stands(const struct dump *dump, const struct thread_now *now);
 
+/* Returns the last sample among dump->records; NULL: there is none. */
+struct rec_sample *dump__last_sample(const struct dump *dump);
+
 bool dump__is_whole(const struct dump *dump); /* state of the last sample */
 
 /* Adds a record of the host half or the kernel half to dump->records; @ctx is the dump. */
@@ -150,7 +153,8 @@ void dump__find_names(const struct dump *dump, struct dump_process *process);
  * been read. A thread that has run since is left unchanged. Returns 0 or -ENOMEM. */
 int dump__find_holders(const struct dump *dump, struct dump_process *process);
 
-/* Marks the threads whose wait fits a rule of runtimes/idle.h. Requires names, locks and frames. */
+/* Marks the threads and tasks whose wait fits a rule of runtimes/idle.h. Requires names, locks and
+ * frames. */
 void dump__find_idle(const struct dump *dump, struct dump_process *process);
 
 /* Marks the threads that wait for each other in a circle. Returns 0 or -ENOMEM. */

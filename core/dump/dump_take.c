@@ -213,8 +213,7 @@ static const char *lock_name(const struct dump *dump)
 	return NULL;
 }
 
-/* Returns the last sample's record, or NULL. */
-static struct rec_sample *last_sample(const struct dump *dump)
+struct rec_sample *dump__last_sample(const struct dump *dump)
 {
 	for (struct dump_record *at = dump->records; at; at = at->next)
 		if (type_of(at) == REC_SAMPLE)
@@ -226,7 +225,7 @@ static struct rec_sample *last_sample(const struct dump *dump)
  * frame's. */
 static void find_stack(const struct dump *dump, struct dump_thread *ret)
 {
-	const struct rec_sample *rec = last_sample(dump);
+	const struct rec_sample *rec = dump__last_sample(dump);
 	const uint64_t *pairs = (const uint64_t *)(rec + 1) + (rec ? rec->n_kernel : 0);
 
 	if (!rec || !rec->n_native)
@@ -367,7 +366,7 @@ static int read_stopped(struct dump *dump, const struct thread_now *now, struct 
 
 void dump__keep_runtimes(struct dump *dump, uint32_t tid)
 {
-	struct rec_sample *rec = last_sample(dump);
+	struct rec_sample *rec = dump__last_sample(dump);
 	uint64_t *words = (uint64_t *)(rec + 1) + (rec ? rec->n_kernel : 0);
 	size_t n = 0;
 
@@ -384,7 +383,7 @@ void dump__keep_runtimes(struct dump *dump, uint32_t tid)
 
 static uint64_t hash_of(const struct dump *dump)
 {
-	const struct rec_sample *rec = last_sample(dump);
+	const struct rec_sample *rec = dump__last_sample(dump);
 	const uint64_t *words = (const uint64_t *)(rec + 1);
 	uint64_t hash = 1469598103934665603ULL;
 	size_t n = 0;

@@ -9,15 +9,28 @@
 #include <string.h>
 
 #include "bpf/host/programs.h"
+#include "core/base/fnv.h"
+#include "core/base/u64map.h"
 #include "core/base/util.h"
 
 /* First of the ids that no thread has (PID_MAX_LIMIT, include/linux/threads.h). */
 #define FIRST_ID (1U << 30)
 
+struct group { /* the tasks of one entry */
+	size_t entry;
+	uint64_t *key; /* owned */
+	size_t n;      /* words of the key */
+};
+
 struct taking {
 	struct dump *dump;
 	const struct runtime *runtime;
+	int number; /* its index */
 	struct memory *patched;
+	struct u64map by_hash; /* number of the group + 1 */
+	struct group *groups;
+	size_t n_groups, cap_groups;
+	size_t n_moved; /* tasks that ran while they were read */
 	struct err *err;
 };
 
@@ -36,14 +49,75 @@ static struct dump_thread *add_task(const struct taking *taking, const struct ru
 	snprintf(ret->name, sizeof(ret->name), "%s", task->name);
 	snprintf(ret->waits_for, sizeof(ret->waits_for), "%s", task->waits_for ?: "");
 	snprintf(ret->doing, sizeof(ret->doing), "%s", task->state ?: "");
+	snprintf(ret->reason, sizeof(ret->reason), "%s", task->reason ?: "");
 	if (task->tid)
 		ret->of_thread = dump__by_own_id(taking->dump, task->tid);
 	return ret;
 }
 
-static int on_task(void *ctx, const struct runtime_task *task)
+static int add_alike(struct dump_thread *entry, const struct runtime_task *task)
 {
-	const struct taking *taking = ctx;
+	if (array__reserve(&entry->alike, &entry->cap_alike, entry->n_alike + 1,
+			   sizeof(*entry->alike)))
+		return -ENOMEM;
+	entry->alike[entry->n_alike++] = (struct dump_alike) { task->id, task->waited_ns };
+	return 0;
+}
+
+/* --- tasks with equal stacks --- */
+
+#define KEY_TEXT_BYTES (DUMP_DOING_BYTES + DUMP_REASON_BYTES)
+#define KEY_WORDS_MAX  (KEY_TEXT_BYTES / 8 + SAMPLE_WORDS_MAX)
+
+/* Writes the key of the task's last sample: state, reason, the addresses of native frames without
+ * their places on the stack, and the pairs of sections. Returns the number of words. */
+static size_t make_key(const struct dump *dump, const struct runtime_task *task, uint64_t *ret)
+{
+	const struct rec_sample *rec = dump__last_sample(dump);
+	const uint64_t *words = (const uint64_t *)(rec + 1) + (rec ? rec->n_kernel : 0);
+	size_t n = KEY_TEXT_BYTES / 8;
+
+	memset(ret, 0, KEY_TEXT_BYTES);
+	snprintf((char *)ret, DUMP_DOING_BYTES, "%s", task->state ?: "");
+	snprintf((char *)ret + DUMP_DOING_BYTES, DUMP_REASON_BYTES, "%s", task->reason ?: "");
+	for (int i = 0; rec && i < rec->n_native; i++, words += 2)
+		ret[n++] = words[0];
+	for (int i = 0; rec && i < rec->n_sections; i++) {
+		memcpy(ret + n, words, 16 * (size_t)rec->sections[i].n);
+		n += 2 * (size_t)rec->sections[i].n;
+		words += 2 * (size_t)rec->sections[i].n;
+	}
+	return n;
+}
+
+/* Adds the task to the entry with the same key. Returns 1 if there is one; 0: the key is that of
+ * the next entry; or -ENOMEM. */
+static int join(struct taking *taking, const struct runtime_task *task)
+{
+	static uint64_t key[KEY_WORDS_MAX];
+	struct dump_process *result = taking->dump->result;
+	size_t n = make_key(taking->dump, task, key);
+	uint64_t hash = fnv__add(FNV_BEGIN, (const char *)key, 8 * n);
+	uint32_t found = u64map__get(&taking->by_hash, hash);
+	struct group *group = found ? &taking->groups[found - 1] : NULL;
+
+	if (group && group->n == n && !memcmp(group->key, key, 8 * n))
+		return add_alike(&result->tasks[group->entry], task) ?: 1;
+	if (array__reserve(&taking->groups, &taking->cap_groups, taking->n_groups + 1,
+			   sizeof(*taking->groups)))
+		return -ENOMEM;
+	group = &taking->groups[taking->n_groups];
+	*group = (struct group) { result->n_tasks, malloc(8 * n), n };
+	if (!group->key)
+		return -ENOMEM;
+	memcpy(group->key, key, 8 * n);
+	return u64map__put(&taking->by_hash, hash, ++taking->n_groups);
+}
+
+/* --- one task --- */
+
+static int take_sample(const struct taking *taking, const struct runtime_task *task)
+{
 	struct dump *dump = taking->dump;
 	struct host_thread thread = { .tgid = dump->process->pid,
 				      .tid = dump->process->pid,
@@ -53,24 +127,57 @@ static int on_task(void *ctx, const struct runtime_task *task)
 				      .own_ids = dump->own_ids,
 				      .start_stack = dump->start_stack,
 				      .suspended = !!task->regs };
-	struct dump_thread *ret = add_task(taking, task);
-	int code;
 
-	if (!ret || memory__patch(taking->patched, task->patches, task->n_patches))
+	if (memory__patch(taking->patched, task->patches, task->n_patches))
 		return -ENOMEM;
 	for (int i = 0; i < UNWIND_REGS; i++)
 		thread.regs[i] = task->regs ? task->regs[i] : UNKNOWN_REG;
 	if (task->has_native_frames)
-		thread.tid = ret->tid;
-	code = dump__sample(dump, &thread, taking->patched);
-	if (code)
-		return code;
+		thread.tid = FIRST_ID + dump->result->n_tasks + 1;
+	return dump__sample(dump, &thread, taking->patched);
+}
+
+/* Returns true if the task did not run during the sample. */
+static bool stood_still(const struct taking *taking, const struct runtime_task *task)
+{
+	const struct runtime *runtime = taking->runtime;
+	const struct dump *dump = taking->dump;
+
+	return !runtime->parked ||
+	       runtime->parked->is_parked(dump->sessions[taking->number], dump->process->pid, task);
+}
+
+static int on_task(void *ctx, const struct runtime_task *task)
+{
+	struct taking *taking = ctx;
+	struct dump *dump = taking->dump;
+	struct dump_thread *entry;
+	int code;
+
+	if (dump->opts.min_age_ns && task->waited_ns < dump->opts.min_age_ns)
+		return 0;
+	code = take_sample(taking, task);
+	if (!code && !stood_still(taking, task)) {
+		taking->n_moved++;
+		dump__drop_samples(dump);
+		return 0;
+	}
+	if (!code && task->id)
+		code = join(taking, task);
+	if (code) {
+		dump__drop_samples(dump);
+		return min_of(code, 0);
+	}
+	entry = add_task(taking, task);
+	if (!entry || (task->id && add_alike(entry, task)))
+		return -ENOMEM;
+	entry->complete = dump__is_whole(dump);
 	if (!task->has_native_frames)
-		dump__keep_runtimes(dump, ret->tid);
+		dump__keep_runtimes(dump, entry->tid);
 	return dump__route(dump, taking->err);
 }
 
-/* Compares tasks by thread and name. Those without a thread are last. */
+/* Compares tasks by thread, number and name. Those without a thread are last. */
 static int by_name(const void *a, const void *b)
 {
 	const struct dump_thread *x = a, *y = b;
@@ -78,6 +185,8 @@ static int by_name(const void *a, const void *b)
 
 	if (x->of_thread != y->of_thread)
 		return x->of_thread - 1 < y->of_thread - 1 ? -1 : 1;
+	if (x->n_alike != y->n_alike)
+		return x->n_alike > y->n_alike ? -1 : 1;
 	return order ? order : x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
@@ -87,6 +196,33 @@ static void note_left_out(struct dump_process *result, const char *what)
 
 	if (what)
 		snprintf(result->note + n, sizeof(result->note) - n, "%s%s", n ? "; " : "", what);
+}
+
+static void free_groups(struct taking *taking)
+{
+	for (size_t i = 0; i < taking->n_groups; i++)
+		free(taking->groups[i].key);
+	free(taking->groups);
+	u64map__done(&taking->by_hash);
+}
+
+/* Reads the tasks of one runtime. */
+static int take_of(struct taking *taking)
+{
+	const struct dump *dump = taking->dump;
+	const struct runtime *runtime = taking->runtime;
+	struct runtime_session *session = dump->sessions[taking->number];
+	char moved[128];
+	int code = runtime->inspect->tasks(session, dump->process->pid, on_task, taking);
+
+	if (!code && runtime->inspect->tasks_left_out)
+		note_left_out(dump->result, runtime->inspect->tasks_left_out(session));
+	snprintf(moved, sizeof(moved), "%zu %s%s ran while braid read the stack, and are missing",
+		 taking->n_moved, runtime->inspect->task ?: "task",
+		 taking->n_moved == 1 ? "" : "s");
+	note_left_out(dump->result, taking->n_moved ? moved : NULL);
+	taking->n_moved = 0;
+	return code;
 }
 
 int dump__take_tasks(struct dump *dump, struct err *err)
@@ -100,13 +236,11 @@ int dump__take_tasks(struct dump *dump, struct err *err)
 		if (!runtime__has(runtimes[r], inspect, tasks) || !dump->sessions[r])
 			continue;
 		taking.runtime = runtimes[r];
-		code = runtimes[r]->inspect->tasks(dump->sessions[r], dump->process->pid, on_task,
-						   &taking);
-		if (!code && runtimes[r]->inspect->tasks_left_out)
-			note_left_out(result,
-				      runtimes[r]->inspect->tasks_left_out(dump->sessions[r]));
+		taking.number = r;
+		code = take_of(&taking);
 	}
 	memory__free(taking.patched);
+	free_groups(&taking);
 	if (result->n_tasks)
 		qsort(result->tasks, result->n_tasks, sizeof(*result->tasks), by_name);
 	return code ? err__set(err, code, "cannot list the tasks of PID %u: %s", dump->process->pid,

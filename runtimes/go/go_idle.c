@@ -3,8 +3,15 @@
 
 #define SLEEPS "mPark|notesleep|notetsleep|notetsleepg|notetsleep_internal|futexsleep|futex"
 
-/* Goroutines wait without a thread. The rules describe threads without a goroutine, and the
- * runtime's own threads. */
+/* Functions by which a goroutine leaves its thread to wait; and to wait for a file. */
+#define PARKS "runtime.gopark|runtime.goparkunlock|runtime.chanrecv*|runtime.selectgo"
+#define POLLS                                                                      \
+	PARKS "|runtime.netpollblock|internal/poll.*|net.*netFD*|net.*conn*.Read|" \
+	      "crypto/tls.*|io.*|bytes.*"
+
+/* Goroutines wait without a thread. The first rules describe threads without a goroutine, and the
+ * runtime's own threads. The others describe goroutines: the runtime's own, and those of a pool
+ * that wait for work. */
 const struct idle_rule go_idle[] = {
 	/* Not for the world to be started again (gcstopm), nor for the goroutine that is locked to
 	 * the thread (stoplockedm, which does not come here). */
@@ -31,5 +38,31 @@ const struct idle_rule go_idle[] = {
 	  .through = "runtime.@(" SLEEPS ")",
 	  .syscalls = IDLE_LOCKS,
 	  .source = "signal_recv of src/runtime/sigqueue.go (Go 1.16 to 1.27)" },
+	{ .function =
+		  "runtime.@(bgsweep|bgscavenge|forcegchelper|runfinq|runFinalizers|runCleanups|"
+		  "gcBgMarkWorker|updateMaxProcsGoroutine|unique_runtime_registerUniqueMapCleanup*"
+		  ")",
+	  .through = "@(" PARKS "|runtime.*scavengerState*.@(park|sleep)|runtime.*cleanupQueue*)",
+	  .source = "isSystemGoroutine of src/runtime/traceback.go (Go 1.16 to 1.27)" },
+	/* Between two requests of a connection. While it reads a request, textproto is there. */
+	{ .function = "net/http.*conn*.serve",
+	  .through = "@(" POLLS "|net/http.*connReader*|bufio.*)",
+	  .source = "`c.bufr.Peek(4)` of src/net/http/server.go (Go 1.16 to 1.27)" },
+	{ .function = "net/http.*connReader*.backgroundRead",
+	  .through = "@(" POLLS ")",
+	  .source = "backgroundRead of src/net/http/server.go: runs beside a handler, to see the "
+		    "end of the connection (Go 1.16 to 1.27)" },
+	{ .function = "net/http.*Server*.Serve",
+	  .through = "@(" POLLS "|net.*Listener*|net/http.*Listener*)",
+	  .source = "`l.Accept()` of src/net/http/server.go (Go 1.16 to 1.27)" },
+	{ .function = "net/http.*persistConn*.readLoop",
+	  .through = "@(" POLLS "|net/http.*persistConn*.Read|bufio.*)",
+	  .source = "`pc.br.Peek(1)` of src/net/http/transport.go (Go 1.16 to 1.27)" },
+	{ .function = "net/http.*persistConn*.writeLoop",
+	  .through = "@(" PARKS ")",
+	  .source = "writeLoop of src/net/http/transport.go (Go 1.16 to 1.27)" },
+	{ .function = "database/sql.*DB*.connectionOpener",
+	  .through = "@(" PARKS ")",
+	  .source = "connectionOpener of src/database/sql/sql.go (Go 1.16 to 1.27)" },
 	{}
 };
