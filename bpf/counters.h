@@ -48,6 +48,8 @@
 	X(CONTEXT_INVALID, "request contexts missing: record invalid")                         \
 	X(CONTEXT_CUT, "request contexts cut: attributes of more bytes than are read")         \
 	X(CONTEXT_LOST, "request contexts missing: ring buffer full")                          \
+	X(VALUE_READ, "values of samples missing: memory not readable")                        \
+	X(VALUES_LOST, "values of samples missing: ring buffer full")                          \
 	X(TARGETS_FULL, "processes not seen: table full")                                      \
 	X(WALK_NO_STATE, "runtime stacks missing: interpreter state not readable")             \
 	X(WALK_FIBER, "runtime stacks missing: the thread was changing fibers")                \

@@ -311,6 +311,31 @@ static __always_inline void sample__lose(const struct rec_sample *sample)
 	rest__return(sample->event, sample->weight, total);
 }
 
+/* Sends the values of the sample, under the number of its context if it has one. */
+static __noinline int values__send(struct scratch *scratch)
+{
+	struct rec_values *to;
+	__u32 number, size;
+
+	if (!scratch)
+		return 0;
+	to = &scratch->values;
+	number = scratch->sample.context ?: __sync_fetch_and_add(&last_context, 1) + 1;
+	to->type = REC_VALUES;
+	to->tgid = scratch->sample.tgid;
+	to->number = number;
+	size = to->n_texts;
+	barrier_var(size);
+	if (size > VALUES_MAX)
+		size = VALUES_MAX;
+	size = REC_VALUES_HEADER + size * VALUE_TEXT_BYTES;
+	if (bpf_ringbuf_output(&ring, to, size, BPF_RB_NO_WAKEUP))
+		count(COUNT_VALUES_LOST);
+	else
+		scratch->sample.context = number;
+	return 0;
+}
+
 __noinline int scratch__emit(struct scratch *scratch)
 {
 	enum sent sent;
@@ -322,6 +347,8 @@ __noinline int scratch__emit(struct scratch *scratch)
 		budget__spend(scratch->sample.event, scratch->sample.time_ns);
 	if (scratch->proc.walkers & WALKERS_CONTEXT && scratch->has_regs)
 		context__send(scratch);
+	if (scratch->has_values)
+		values__send(scratch);
 	n_words = scratch->n_words;
 	if (n_words >= SAMPLE_WORDS_MAX)
 		n_words = SAMPLE_WORDS_MAX - 1;

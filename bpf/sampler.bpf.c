@@ -3,6 +3,7 @@
 #include "bpf/filter.bpf.h"
 #include "bpf/frames.bpf.h"
 #include "bpf/interval.bpf.h"
+#include "bpf/values.bpf.h"
 
 /* The programs that take samples: one for each type that events need. They run the same stages by
  * tail calls (docs/internals/adding-an-event.md). */
@@ -53,6 +54,8 @@ const volatile __u32 cfg_measured = 0;
  * interval began. */
 const volatile __u32 cfg_filtered = 0;
 const volatile __u32 cfg_paired = 0;
+
+const volatile __u32 cfg_valued = 0; /* bit n: the tracepoint of event n has values */
 
 const volatile __u32 cfg_numbers[EVENT_SLOTS_N] = {}; /* 0: the session has no such event */
 
@@ -106,6 +109,10 @@ static __always_inline int on_tracepoint(struct bpf_raw_tracepoint_args *ctx, __
 	scratch = sample__begin_interval(event);
 	if (!scratch)
 		return 0;
+	if (cfg_valued & 1U << event) {
+		scratch->values.place = 0;
+		values__take(ctx, scratch, event);
+	}
 	SAMPLE_KERNEL_STACK(ctx, scratch, TRACING_FRAMES);
 	scratch->cs = scratch->has_regs ? read_task_regs(scratch) : 0;
 	sample__unwind(ctx, scratch);
@@ -190,6 +197,7 @@ int on_uprobe(struct pt_regs *ctx)
 					: sample__begin_interval(event);
 	if (!scratch)
 		return 0;
+	values__of_cookie(ctx, scratch, cookie);
 	if (cookie & COOKIE_AT_RET)
 		sample__unwind_from_caller(ctx, scratch);
 	else
@@ -210,6 +218,7 @@ int on_kprobe(struct pt_regs *ctx)
 	scratch = sample__begin_interval(event);
 	if (!scratch)
 		return 0;
+	values__of_cookie(ctx, scratch, cookie);
 	SAMPLE_KERNEL_STACK(ctx, scratch, 0);
 	scratch->cs = scratch->has_regs ? read_task_regs(scratch) : 0;
 	sample__unwind(ctx, scratch);

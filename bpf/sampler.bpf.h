@@ -132,6 +132,7 @@ static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns,
 		return NULL;
 	}
 	scratch->has_regs = 0;
+	scratch->has_values = 0;
 	scratch->proc = *proc;
 	scratch->walkers_left = proc->walkers;
 	scratch->n_words = 0;

@@ -7,6 +7,7 @@
 #include "bpf/kernel.h"
 #include "bpf/shared.h"
 #include "bpf/slots.bpf.h"
+#include "bpf/values.h"
 
 #include <asm/ptrace.h>
 #include <linux/bpf.h>
@@ -118,6 +119,7 @@ struct scratch {
 	__u32 has_regs;	    /* the user registers of the task are those of its current code */
 	__u32 cs;	    /* code segment in these registers; 0: there are no registers */
 	__u32 limited;	    /* the cost of the sample is charged to the budget */
+	__u32 has_values;   /* `values` are those of the sample */
 	struct cached_unwind_state cached;
 	__u32 n_runtime_frames;
 	struct runtime_frame runtime_frames[NATIVE_FRAMES_MAX];
@@ -135,6 +137,7 @@ struct scratch {
 		__u32 differs;
 	} twice; /* UNWIND_MODE_TWICE: the BPF stack has no room for this (bpf/unwind.bpf.c) */
 	struct rec_context context; /* bpf/context.bpf.h */
+	struct rec_values values;   /* bpf/values.bpf.h */
 	struct rec_sample sample;
 	__u64 words[SAMPLE_WORDS_MAX]; /* continues sample */
 };

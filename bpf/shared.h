@@ -201,6 +201,7 @@ enum event_slot {
 #define COOKIE_ENTERS  0x2000U /* ... and this is an entry, which has no sample */
 #define COOKIE_SHARED  0x4000U /* ... and this also ends calls of other functions */
 #define COOKIE_TIMED   0x8000U /* ... and the interval that ends here is the time of the call */
+/* The upper bits: bpf/values.h. */
 
 /* System call numbers below this are supported. x86-64 has about 470. A number above is an error,
  * or belongs to x32. */
@@ -231,6 +232,7 @@ enum rec_type {
 	REC_LATER,	 /* a pc has no rule before its machine code is read (UNWIND_LATER) */
 	REC_REPEAT,	 /* a sample with a stack that an earlier REC_SAMPLE had */
 	REC_CONTEXT,	 /* the request context of a sample that follows */
+	REC_VALUES,	 /* the values of a sample that follows */
 };
 
 struct rec_task { /* REC_FORK, REC_EXIT */
@@ -417,7 +419,7 @@ struct rec_sample {
 	__u32 tid;
 	__u16 event; /* number of the event in the session, from 1 */
 	__u16 cpu;
-	__u32 context;	  /* rec_context.number; 0: none */
+	__u32 context;	  /* rec_context.number and rec_values.number; 0: none */
 	__u32 generation; /* generation of the stack in `slot`; 0: the stack is not stored */
 	__u64 task; /* number of the runtime's task (a coroutine) that the thread runs; 0: none */
 	/* The content, from here to the last word: it is the same in all samples with this

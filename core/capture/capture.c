@@ -450,7 +450,8 @@ static int context_of(struct capture *capture, const struct rec_sample *rec,
 		      struct process *process, uint32_t *ret_id, struct err *err)
 {
 	struct context context;
-	int ret = contexts__find(&capture->contexts, rec->context, process, &context);
+	const struct event_values *values = capture->opts.events[rec->event - 1].values;
+	int ret = contexts__find(&capture->contexts, rec->context, process, values, &context);
 
 	if (ret == -ENOENT)
 		capture->stats.contexts_lost++;
@@ -580,6 +581,8 @@ int capture__record(struct capture *capture, const void *data, size_t size, stru
 		stack_copies__keep(capture->stacks, data, size);
 	else if (size >= REC_CONTEXT_HEADER && *type == REC_CONTEXT)
 		ret = contexts__keep(&capture->contexts, data, size);
+	else if (size >= REC_VALUES_HEADER && *type == REC_VALUES)
+		ret = contexts__keep_values(&capture->contexts, data, size);
 	else if (size >= sizeof(*type) && *type == REC_CODE_OBJECT)
 		ret = on_code(capture, data, size);
 	return ret == -ENOMEM ? no_memory(err) : ret;

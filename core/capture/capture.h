@@ -8,6 +8,7 @@
 
 #include "core/base/err.h"
 #include "core/capture/naming_compiled.h"
+#include "core/events/values.h"
 #include "core/profile/sink.h"
 #include "core/target/tracker.h"
 
@@ -21,6 +22,7 @@ struct capture_event {
 	bool timed;	  /* taken by the clock, so that capture__weigh() applies */
 	bool pending;	  /* values follow later; the totals of its rests are sums of objects */
 	bool outstanding; /* counts memory that is not freed */
+	const struct event_values *values; /* recorded with its samples; borrowed; NULL: none */
 };
 
 struct capture_opts {

@@ -11,10 +11,20 @@
 
 void contexts__done(struct contexts *contexts)
 {
-	for (size_t i = 0; contexts->list && i < CONTEXTS_KEPT; i++)
+	for (size_t i = 0; contexts->list && i < CONTEXTS_KEPT; i++) {
 		free(contexts->list[i].rec);
+		free(contexts->list[i].values);
+	}
 	free(contexts->list);
 	contexts->list = NULL;
+}
+
+/* Returns the place for records with the number. NULL: out of memory. */
+static struct context_kept *place_of(struct contexts *contexts, uint32_t number)
+{
+	if (!contexts->list)
+		contexts->list = calloc(CONTEXTS_KEPT, sizeof(*contexts->list));
+	return contexts->list ? &contexts->list[number % CONTEXTS_KEPT] : NULL;
 }
 
 int contexts__keep(struct contexts *contexts, const struct rec_context *rec, size_t size)
@@ -23,12 +33,9 @@ int contexts__keep(struct contexts *contexts, const struct rec_context *rec, siz
 
 	if (size < REC_CONTEXT_HEADER || rec->head.size > size - REC_CONTEXT_HEADER)
 		return 0;
-	if (!contexts->list)
-		contexts->list = calloc(CONTEXTS_KEPT, sizeof(*contexts->list));
-	if (!contexts->list)
+	kept = place_of(contexts, rec->number);
+	if (!kept)
 		return -ENOMEM;
-	kept = &contexts->list[rec->number % CONTEXTS_KEPT];
-	kept->number = 0;
 	if (size > kept->cap) {
 		free(kept->rec);
 		kept->rec = malloc(size);
@@ -37,7 +44,21 @@ int contexts__keep(struct contexts *contexts, const struct rec_context *rec, siz
 	if (!kept->rec)
 		return -ENOMEM;
 	memcpy(kept->rec, rec, size);
-	kept->number = rec->number;
+	return 0;
+}
+
+int contexts__keep_values(struct contexts *contexts, const struct rec_values *rec, size_t size)
+{
+	struct context_kept *kept;
+
+	if (size > sizeof(*rec) || !values__are_sane(rec, size))
+		return 0;
+	kept = place_of(contexts, rec->number);
+	if (kept && !kept->values)
+		kept->values = calloc(1, sizeof(*kept->values));
+	if (!kept || !kept->values)
+		return -ENOMEM;
+	memcpy(kept->values, rec, size);
 	return 0;
 }
 
@@ -80,27 +101,23 @@ static int find_names(const struct attributes *attributes, struct process *proce
 	return 0;
 }
 
-int contexts__find(struct contexts *contexts, uint32_t number, struct process *process,
-		   struct context *ret)
+/* Adds the request context in @rec. */
+static int add_request(struct contexts *contexts, const struct rec_context *rec,
+		       struct process *process, struct context *ret)
 {
-	const struct context_kept *kept =
-		contexts->list ? &contexts->list[number % CONTEXTS_KEPT] : NULL;
 	struct sink_context *sink = &ret->sink;
 	struct attributes attributes;
 	const char *name;
 
-	if (!kept || kept->number != number)
-		return -ENOENT;
-	find_attributes(kept->rec, &attributes);
+	find_attributes(rec, &attributes);
 	if (find_names(&attributes, process))
 		return -ENOMEM;
-	*ret = (struct context) { .is_malformed = attributes.is_malformed };
-	sink->trace = write_id(kept->rec->head.trace_id, 16, contexts->trace);
-	sink->span = write_id(kept->rec->head.span_id, 8, contexts->span);
-	sink->labels = contexts->labels;
+	ret->is_malformed = attributes.is_malformed;
+	sink->trace = write_id(rec->head.trace_id, 16, contexts->trace);
+	sink->span = write_id(rec->head.span_id, 8, contexts->span);
 	for (size_t key = 0; key < PROCESS_CONTEXT_KEYS_MAX; key++) {
 		const uint8_t *at = attributes.at[key];
-		char *value = contexts->values[sink->n_labels];
+		char *value = contexts->texts[sink->n_labels];
 
 		name = at ? process_context__key(process->context, key) : NULL;
 		if (!name)
@@ -111,4 +128,24 @@ int contexts__find(struct contexts *contexts, uint32_t number, struct process *p
 		contexts->labels[sink->n_labels++] = (struct sink_label) { name, value };
 	}
 	return 0;
+}
+
+int contexts__find(struct contexts *contexts, uint32_t number, struct process *process,
+		   const struct event_values *values, struct context *ret)
+{
+	const struct context_kept *kept =
+		contexts->list ? &contexts->list[number % CONTEXTS_KEPT] : NULL;
+	bool has_request = kept && kept->rec && kept->rec->number == number;
+	bool has_values = values && kept && kept->values && kept->values->number == number;
+	int code = 0;
+
+	if (!has_request && !has_values)
+		return -ENOENT;
+	*ret = (struct context) { .sink.labels = contexts->labels };
+	if (has_request)
+		code = add_request(contexts, kept->rec, process, ret);
+	if (!code && has_values)
+		ret->sink.n_labels += values__decode(values, kept->values, &contexts->values,
+						     contexts->labels + ret->sink.n_labels);
+	return code;
 }

@@ -10,6 +10,7 @@
 
 #include "bpf/shared.h"
 #include "core/base/err.h"
+#include "core/events/values.h"
 #include "core/kernel/chain.h"
 #include "core/kernel/kernel_half.h"
 
@@ -35,6 +36,7 @@ struct event_spec {
 	bool begins;	  /* ... a tracepoint */
 	bool functions;	  /* has triggers at functions of the kernel */
 	bool call;	  /* one end of an interval from the entry of a function to its return */
+	struct event_values values; /* set before `parse` */
 };
 
 /* Sets the rest of @spec from its name. Returns 0, or -EINVAL with a message. */
@@ -70,6 +72,7 @@ struct event {
 	uint64_t n_missed;	  /* processes that ended before they had probes */
 	char late_note[EVENT_NOTE_BYTES]; /* result of events__late() */
 	void *own;			  /* data of the kind */
+	uint32_t n_forms;		  /* number of its lists of values in the kernel half */
 	char caution[EVENT_NOTE_BYTES];	  /* warning for the user at the start; "": none */
 	uint64_t n_left_out;		  /* functions for which alloc_codes had no room */
 	char note[EVENT_NOTE_BYTES];	  /* losses, with the reason; "": none */
@@ -139,6 +142,10 @@ struct event_kind {
 	 * event's name. Returns 0, or -EINVAL with a message about valid arguments. NULL: any text
 	 * is valid. */
 	int (*parse)(struct event_spec *spec, struct err *err);
+
+	/* Completes spec->values. Returns 0, or a negative errno with a message. NULL: the event
+	 * has no values. */
+	int (*values)(struct event_spec *spec, struct err *err);
 
 	/* Runs event->program at each occurrence from now on, in any process; the program selects
 	 * targets. Attaches everything or nothing. Returns 0 or -EPERM, -ENOENT, ... with the
@@ -232,6 +239,16 @@ int event__open_statistics(struct event *event);
 int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err);
 int event__slow_clock(struct event *event, uint32_t slowdown); /* as event_kind.slow_down */
 void event__detach_clock(struct event *event);		       /* as event_kind.detach */
+
+/* Writes a list of values to the kernel half, and stores its part of the cookies of the triggers
+ * that have these values. Equal lists share a place. Returns 0, or a negative errno with a message.
+ */
+int event__put_values(struct event *event, const struct value_list *list, uint64_t *ret_cookie,
+		      struct err *err);
+
+/* Likewise for the values of @at, if they are the same at all triggers. */
+int event__put_spec_values(struct event *event, const struct event_spec *at, uint64_t *ret_cookie,
+			   struct err *err);
 
 /* All kinds. */
 extern const struct event_kind event_cpu;

@@ -197,7 +197,12 @@ static int check_filter(const struct event_spec *spec, struct err *err)
 		kind->name);
 }
 
-int event_spec__parse(struct event_spec *spec, struct err *err)
+static bool has_values(const struct event_spec *spec)
+{
+	return spec->values.n || spec->values.is_all;
+}
+
+static int parse_kind(struct event_spec *spec, struct err *err)
 {
 	size_t len = strcspn(spec->name, ":");
 	const struct event_kind *kind = find_kind(spec->name, len);
@@ -220,6 +225,35 @@ int event_spec__parse(struct event_spec *spec, struct err *err)
 		return err__set(err, -EINVAL, "the event %s requires an argument: %s:%s",
 				kind->name, kind->name, kind->argument);
 	return kind->parse ? kind->parse(spec, err) : 0;
+}
+
+int event_spec__parse(struct event_spec *spec, struct err *err)
+{
+	int code = event_values__parse(spec->name, &spec->values, err);
+
+	if (!code)
+		code = parse_kind(spec, err);
+	if (code || !has_values(spec))
+		return code;
+	if (!spec->kind->values)
+		return err__set(err, -EINVAL,
+				"the event %s has no values to record. Leave out the list in "
+				"parentheses",
+				spec->kind->name);
+	return spec->kind->values(spec, err);
+}
+
+/* Returns the length of the first event of a list. Commas in parentheses do not separate. */
+static size_t event_length(const char *text)
+{
+	size_t len = strcspn(text, ",("), closing;
+
+	while (text[len] == '(') {
+		closing = strcspn(text + len, ")");
+		len += closing;
+		len += strcspn(text + len, ",(");
+	}
+	return len;
 }
 
 static int check_both(const struct event_spec *a, const struct event_spec *b, struct err *err)
@@ -267,7 +301,7 @@ int event_list__parse(const char *text, struct event_list *list, struct err *err
 	int code;
 
 	do {
-		len = strcspn(text, ",");
+		len = event_length(text);
 		code = add(list, text, len, err);
 		text += len;
 	} while (!code && *text++);
@@ -359,6 +393,7 @@ void event_list__configure(const struct event_list *list, const struct event_rat
 		opts->periods[number] = is_counted(spec->kind) ? rates->period : 1;
 		opts->filtered |= spec->filtered ? 1U << number : 0;
 		opts->paired |= spec->interval ? 1U << number : 0;
+		opts->valued |= has_values(spec) << number;
 		opts->values[number] = spec->kind->by_value ? rates->bytes : 1;
 		if (spec->kind->timed && spec->kind->intervals)
 			opts->values[number] = NSEC_PER_SEC / max_of(rates->frequency_hz, 1U);

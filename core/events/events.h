@@ -24,7 +24,8 @@ struct event_list {
 };
 
 /* Adds the events of a list such as "cpu,tracepoint:sched:sched_switch". Returns 0, or -EINVAL with
- * a message: an event is unknown or present already, or there are too many. */
+ * a message: an event is unknown or present already, or there are too many. For values also
+ * -ENOENT or -ENOTSUP: the kernel does not have them. */
 int event_list__parse(const char *text, struct event_list *list, struct err *err);
 
 /* Returns true if the list has an event whose kind's `timed` equals @timed. */

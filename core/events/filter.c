@@ -12,8 +12,7 @@
 #define NESTED_MAX    8 /* maximum nesting of anonymous structs */
 #define SUGGESTED_MAX 300
 
-/* Returns the type without typedefs and qualifiers. */
-static const struct btf_type *type_of(const struct btf *btf, uint32_t id)
+const struct btf_type *filter__type(const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *type = btf__type_by_id(btf, id);
 
@@ -44,12 +43,12 @@ const struct btf_type *filter__arguments(const struct btf *btf, const char *trac
 	id = btf__find_by_name_kind(btf, name, BTF_KIND_FUNC);
 	*ret_named = id > 0;
 	if (id > 0)
-		return type_of(btf, btf__type_by_id(btf, id)->type);
+		return filter__type(btf, btf__type_by_id(btf, id)->type);
 	/* The type that attaching uses: a pointer to a prototype. */
 	snprintf(name, sizeof(name), "btf_trace_%s", tracepoint);
 	id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
-	type = id > 0 ? type_of(btf, id) : NULL;
-	type = type && btf_is_ptr(type) ? type_of(btf, type->type) : NULL;
+	type = id > 0 ? filter__type(btf, id) : NULL;
+	type = type && btf_is_ptr(type) ? filter__type(btf, type->type) : NULL;
 	return type && btf_is_func_proto(type) ? type : NULL;
 }
 
@@ -96,8 +95,7 @@ static int unknown_argument(const struct btf *btf, const struct btf_type *proto,
 			tracepoint, name, available);
 }
 
-/* Returns the index of the argument with that name, or of argN; -1: there is none. */
-static int find_argument(const struct btf *btf, const struct btf_type *proto, const char *name)
+int filter__argument(const struct btf *btf, const struct btf_type *proto, const char *name)
 {
 	const struct btf_param *params = btf_params(proto);
 	char generated[16];
@@ -140,7 +138,7 @@ static bool find_field(const struct btf *btf, const struct btf_type *in, const c
 	for (int i = 0; i < btf_vlen(in); i++) {
 		uint64_t offset = btf_member_bit_offset(in, i);
 		const char *its = name_at(btf, members[i].name_off);
-		const struct btf_type *type = type_of(btf, members[i].type);
+		const struct btf_type *type = filter__type(btf, members[i].type);
 		struct field inner;
 
 		if (type && !strcmp(its, name)) {
@@ -165,7 +163,7 @@ static void list_fields(const struct btf *btf, const struct btf_type *in, int de
 
 	for (int i = 0; i < btf_vlen(in); i++) {
 		const char *its = name_at(btf, members[i].name_off);
-		const struct btf_type *type = type_of(btf, members[i].type);
+		const struct btf_type *type = filter__type(btf, members[i].type);
 
 		if (*its)
 			list_one(available, its, nearest);
@@ -186,9 +184,22 @@ static int unknown_field(const struct btf *btf, const struct btf_type *in, const
 			meant(&nearest, available));
 }
 
-static bool is_char(const struct btf_type *type)
+bool filter__is_char(const struct btf_type *type)
 {
 	return type && btf_is_int(type) && type->size == 1;
+}
+
+bool filter__is_signed(const struct btf_type *type)
+{
+	return btf_is_int(type)	   ? !!(btf_int_encoding(type) & BTF_INT_SIGNED)
+	       : btf_is_enum(type) ? btf_kflag(type)
+				   : 0;
+}
+
+bool filter__is_number(const struct btf_type *type)
+{
+	return (btf_is_int(type) || btf_is_any_enum(type)) && type->size && type->size <= 8 &&
+	       !(type->size & (type->size - 1));
 }
 
 /* Sets the value to compare with, and checks that the type can be compared with it. */
@@ -197,8 +208,9 @@ static int finish_test(const struct btf *btf, const struct filter_term *term,
 {
 	const char *name = term->names[term->n_names - 1];
 	bool pointer = btf_is_ptr(type),
-	     text = (btf_is_array(type) && is_char(type_of(btf, btf_array(type)->type))) ||
-		    (pointer && is_char(type_of(btf, type->type)));
+	     text = (btf_is_array(type) &&
+		     filter__is_char(filter__type(btf, btf_array(type)->type))) ||
+		    (pointer && filter__is_char(filter__type(btf, type->type)));
 
 	if (term->is_text && !text)
 		return err__set(err, -ENOTSUP,
@@ -219,11 +231,8 @@ static int finish_test(const struct btf *btf, const struct filter_term *term,
 	test->bytes = pointer ? 8 : type->size;
 	if (pointer)
 		return 0;
-	test->is_signed = btf_is_int(type)    ? !!(btf_int_encoding(type) & BTF_INT_SIGNED)
-			  : btf_is_enum(type) ? btf_kflag(type)
-					      : 0;
-	if ((btf_is_int(type) || btf_is_any_enum(type)) && test->bytes && test->bytes <= 8 &&
-	    !(test->bytes & (test->bytes - 1)))
+	test->is_signed = filter__is_signed(type);
+	if (filter__is_number(type))
 		return 0;
 	if (text)
 		return err__set(
@@ -236,20 +245,18 @@ static int finish_test(const struct btf *btf, const struct filter_term *term,
 		name, btf_is_composite(type) ? "struct" : "whole array", name);
 }
 
-/* @type: type of the argument. */
-static int compile_term(const struct filter_term *term, const struct btf *btf,
-			const struct btf_type *type, struct filter_test *test, struct err *err)
+int filter__follow(const struct filter_term *term, const struct btf *btf,
+		   const struct btf_type *type, struct filter_test *test,
+		   const struct btf_type **ret_type, struct err *err)
 {
 	bool in_place = false; /* `type` is at the last offset, instead of behind a pointer */
 	struct field field;
 
-	test->op = term->op;
-	test->begins = term->begins;
 	for (size_t i = 1; type && i < term->n_names; i++) {
 		const struct btf_type *in = type;
 
 		if (btf_is_ptr(type)) {
-			in = type_of(btf, type->type);
+			in = filter__type(btf, type->type);
 			in_place = false;
 		} else if (!in_place) {
 			in = NULL; /* an argument that is not a pointer */
@@ -260,17 +267,17 @@ static int compile_term(const struct filter_term *term, const struct btf *btf,
 		if (!find_field(btf, in, term->names[i], NESTED_MAX, &field))
 			return unknown_field(btf, in, term->names[i], err);
 		if (field.bits)
-			return err__set(err, -ENOTSUP, "cannot compare %s: it is a bit field",
+			return err__set(err, -ENOTSUP, "cannot read %s: it is a bit field",
 					term->names[i]);
 		if (!in_place && test->n_steps == FILTER_STEPS_MAX)
 			return err__set(err, -ENOTSUP,
-					"cannot compare %s: too many pointers lead to it",
+					"cannot read %s: too many pointers lead to it",
 					term->names[i]);
 		if (!in_place)
 			test->offsets[test->n_steps++] = 0;
 		if (test->offsets[test->n_steps - 1] + field.offset > UINT16_MAX)
 			return err__set(err, -ENOTSUP,
-					"cannot compare %s: its offset in the struct is 65,536 "
+					"cannot read %s: its offset in the struct is 65,536 "
 					"bytes or more",
 					term->names[i]);
 		test->offsets[test->n_steps - 1] += field.offset;
@@ -278,9 +285,21 @@ static int compile_term(const struct filter_term *term, const struct btf *btf,
 		in_place = true;
 	}
 	if (!type)
-		return err__set(err, -ENOTSUP, "cannot compare %s: the kernel's BTF lacks its type",
+		return err__set(err, -ENOTSUP, "cannot read %s: the kernel's BTF lacks its type",
 				term->names[term->n_names - 1]);
-	return finish_test(btf, term, type, test, err);
+	*ret_type = type;
+	return 0;
+}
+
+/* @type: type of the argument. */
+static int compile_term(const struct filter_term *term, const struct btf *btf,
+			const struct btf_type *type, struct filter_test *test, struct err *err)
+{
+	int code = filter__follow(term, btf, type, test, &type, err);
+
+	test->op = term->op;
+	test->begins = term->begins;
+	return code ? code : finish_test(btf, term, type, test, err);
 }
 
 /* As compile_term(), for `pid`, `tid` or `comm`: a field of the thread's task. */
@@ -288,7 +307,7 @@ static int compile_thread(const struct filter_term *term, const struct btf *btf,
 			  struct filter_test *test, struct err *err)
 {
 	int id = btf__find_by_name_kind(btf, "task_struct", BTF_KIND_STRUCT);
-	const struct btf_type *task = id > 0 ? type_of(btf, id) : NULL;
+	const struct btf_type *task = id > 0 ? filter__type(btf, id) : NULL;
 	struct field field;
 
 	if (!task || !find_field(btf, task, thread_field(term), 0, &field) ||
@@ -319,7 +338,7 @@ int filter__compile(const struct filter_terms *terms, const struct btf *btf, con
 	for (size_t i = 0; !code && i < terms->n; i++) {
 		const struct filter_term *term = &terms->list[i];
 		struct filter_test *test = &ret->tests[ret->n];
-		int argument = find_argument(btf, proto, term->names[0]);
+		int argument = filter__argument(btf, proto, term->names[0]);
 
 		if (ret->n == FILTER_TESTS_MAX)
 			return err__set(err, -E2BIG,
@@ -332,7 +351,7 @@ int filter__compile(const struct filter_terms *terms, const struct btf *btf, con
 			code = compile_thread(term, btf, test, err);
 		else
 			code = compile_term(term, btf,
-					    type_of(btf, btf_params(proto)[argument + 1].type),
+					    filter__type(btf, btf_params(proto)[argument + 1].type),
 					    test, err);
 		ret->n++;
 	}

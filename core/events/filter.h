@@ -48,4 +48,25 @@ int filter__compile(const struct filter_terms *terms, const struct btf *btf, con
 const struct btf_type *filter__arguments(const struct btf *btf, const char *tracepoint,
 					 bool *ret_named);
 
+/* --- types of arguments and of the fields behind them --- */
+
+/* Returns the type without typedefs and qualifiers; NULL: unknown. */
+const struct btf_type *filter__type(const struct btf *btf, uint32_t id);
+
+bool filter__is_char(const struct btf_type *type); /* false for NULL */
+bool filter__is_number(const struct btf_type *type);
+bool filter__is_signed(const struct btf_type *type);
+
+/* Returns the index of the tracepoint's argument with that name, or of argN; -1: there is none. */
+int filter__argument(const struct btf *btf, const struct btf_type *proto, const char *name);
+
+/* Parses a path of fields, such as prev->se.vruntime. Returns 0, or -EINVAL with a message. */
+int filter_terms__parse_path(const char *text, struct filter_term *ret, struct err *err);
+
+/* Follows the fields of @term from an argument of type @type. Adds the steps to @test, and stores
+ * the last field's type. Returns 0, -ENOENT or -ENOTSUP with a message. */
+int filter__follow(const struct filter_term *term, const struct btf *btf,
+		   const struct btf_type *type, struct filter_test *test,
+		   const struct btf_type **ret_type, struct err *err);
+
 #endif

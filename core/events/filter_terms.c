@@ -43,7 +43,7 @@ static int read_names(const char **at, struct filter_term *term, struct err *err
 		if (term->n_names == FILTER_NAMES_MAX)
 			return err__set(
 				err, -EINVAL,
-				"a term of a filter may follow at most %d fields: remove '%s'",
+				"an argument's path may have at most %d fields: remove '%s'",
 				FILTER_NAMES_MAX - 1, next);
 		memcpy(term->names[term->n_names], next, len);
 		term->names[term->n_names++][len] = '\0';
@@ -125,6 +125,16 @@ static int read_value(const char **at, struct filter_term *term, struct err *err
 		term->value = -term->value;
 	*at = end;
 	return 0;
+}
+
+int filter_terms__parse_path(const char *text, struct filter_term *ret, struct err *err)
+{
+	const char *at = text;
+	int code;
+
+	*ret = (struct filter_term) {};
+	code = read_names(&at, ret, err);
+	return code || !*at ? code : err__set(err, -EINVAL, "'%s' is no path of fields", text);
 }
 
 int filter_terms__parse(const char *text, struct filter_terms *ret, struct err *err)

@@ -31,6 +31,19 @@ static int parse(struct event_spec *spec, struct err *err)
 		   : 0;
 }
 
+static int set_values(struct event_spec *spec, struct err *err)
+{
+	return event_values__of_kernel(&spec->values, event__argument(spec), err);
+}
+
+static int set_result(struct event_spec *spec, struct err *err)
+{
+	int code = event_values__of_return(&spec->values, spec->kind->name, err);
+
+	spec->values.list[0].spec.is_kernel = true;
+	return code;
+}
+
 static int refuse(int code, const struct event_spec *at, struct err *err)
 {
 	const char *function = event__argument(at);
@@ -63,10 +76,16 @@ static int attach_at(struct event *event, const struct event_spec *at, bool begi
 	static const struct chain_program on_kprobe = { CHAIN_UPROBE, "on_kprobe" };
 	LIBBPF_OPTS(bpf_kprobe_opts, opts, .bpf_cookie = event__cookie(event, begins),
 		    .retprobe = at->kind == &event_kretprobe);
-	struct bpf_link *link = bpf_program__attach_kprobe_opts(
-		kernel_half__program(event->half, &on_kprobe), event__argument(at), &opts);
+	uint64_t cookie = 0;
+	struct bpf_link *link;
+	int code = begins ? 0 : event__put_spec_values(event, at, &cookie, err);
 
 	(void)place;
+	if (code)
+		return code;
+	opts.bpf_cookie |= cookie;
+	link = bpf_program__attach_kprobe_opts(kernel_half__program(event->half, &on_kprobe),
+					       event__argument(at), &opts);
 	return link ? event__add_link(event, link, -1, err) : refuse(-errno, at, err);
 }
 
@@ -82,17 +101,20 @@ static int attach(struct event *event, const struct event_place *place, struct e
 const struct event_kind event_kprobe = {
 	.name = "kprobe",
 	.help = "Calls of a function of the kernel: kprobe:vfs_read",
+	.values = set_values,
 	KPROBE,
 };
 
 const struct event_kind event_kretprobe = {
 	.name = "kretprobe",
 	.help = "Returns of such a function: kretprobe:vfs_read",
+	.values = set_result,
 	KPROBE,
 };
 
 const struct event_kind event_fentry = {
 	.name = "fentry",
 	.help = "Same as kprobe: fentry:vfs_read",
+	.values = set_values,
 	KPROBE,
 };

@@ -109,6 +109,20 @@ static int parse(struct event_spec *spec, struct err *err)
 	return 0;
 }
 
+static int set_values(struct event_spec *spec, struct err *err)
+{
+	struct ends ends;
+	int code = take_apart(spec->name, &ends, err);
+	struct event_spec *end = &ends.list[1];
+
+	if (code)
+		return code;
+	end->values = spec->values;
+	code = end->kind->values(end, err);
+	spec->values = end->values;
+	return code;
+}
+
 /* Attaches the start first, so that no end lacks its start. */
 static int attach(struct event *event, const struct event_place *place, struct err *err)
 {
@@ -117,6 +131,8 @@ static int attach(struct event *event, const struct event_place *place, struct e
 
 	if (!code)
 		mark_call(&ends);
+	if (!code)
+		ends.list[1].values = event->spec.values;
 	for (int i = 0; !code && i < 2; i++)
 		code = ends.list[i].kind->attach_at(event, &ends.list[i], i == 0, place, err);
 	return code;
@@ -132,5 +148,6 @@ const struct event_kind event_latency = {
 	.mapped = true,
 	.intervals = true,
 	.parse = parse,
+	.values = set_values,
 	.attach = attach,
 };

@@ -105,6 +105,18 @@ static int parse(struct event_spec *spec, struct err *err)
 	return code || !parts.filter ? code : filter_terms__parse(parts.filter, &terms, err);
 }
 
+static int set_values(struct event_spec *spec, struct err *err)
+{
+	struct parts parts;
+	int code = take_apart(event__argument(spec), &parts, err);
+
+	if (code)
+		return code;
+	if (parts.required[0] && !strcmp(parts.name, "sys_enter"))
+		return event_values__of_syscall(&spec->values, err);
+	return event_values__of_tracepoint(&spec->values, parts.name, err);
+}
+
 static int no_such(const char *name, struct err *err)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -166,8 +178,11 @@ static int attach_at(struct event *event, const struct event_spec *at, bool begi
 	struct bpf_link *link;
 	struct parts parts;
 	int code = take_apart(event__argument(at), &parts, err);
+	uint64_t unused;
 
 	(void)place;
+	if (!code && !begins)
+		code = event__put_spec_values(event, at, &unused, err);
 	if (!code && at->filtered)
 		code = put_filter(event, (begins ? FILTERS_BEGIN : 0) + event->number, &parts, err);
 	if (code)
@@ -197,6 +212,7 @@ const struct event_kind event_tracepoint = {
 		"tracepoint:sched:sched_switch/prev->prio < 100/",
 	.type = CHAIN_TRACEPOINT,
 	.parse = parse,
+	.values = set_values,
 	.attach = attach,
 	.attach_at = attach_at,
 };

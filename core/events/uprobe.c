@@ -16,6 +16,7 @@
 #include "core/target/tracker.h"
 #include "probes/probe_set.h"
 #include "probes/usdt.h"
+#include "probes/usdt_args.h"
 
 /* Places in a code file, in targets that map the file: a function's start, its return, or the sites
  * of a probe that the program was built with. They are attached in the files of that name that
@@ -32,7 +33,8 @@ struct uprobe {
 	struct event *event;
 	const struct bpf_program *program;
 	bool begins;
-	bool force; /* replace return addresses if there is no other way */
+	uint64_t values; /* part of the cookies: the values at each place */
+	bool force;	 /* replace return addresses if there is no other way */
 	const struct elf_file *done[FILES_MAX];
 	size_t n_done;
 	unsigned without;    /* number of files of that name without such a place */
@@ -75,6 +77,31 @@ static int parse_usdt(struct event_spec *spec, struct err *err)
 	return 0;
 }
 
+static int set_values(struct event_spec *spec, struct err *err)
+{
+	return event_values__of_entry(&spec->values, spec->kind->name, err);
+}
+
+static int set_result(struct event_spec *spec, struct err *err)
+{
+	return event_values__of_return(&spec->values, spec->kind->name, err);
+}
+
+/* The places of a USDT probe's arguments depend on the site: see attach_sites(). */
+static int set_arguments(struct event_spec *spec, struct err *err)
+{
+	struct event_values *values = &spec->values;
+
+	(void)err;
+	for (; values->is_all && values->n < VALUES_MAX; values->n++) {
+		struct event_value *value = &values->list[values->n];
+
+		value->argument = values->n + 1;
+		snprintf(value->label, sizeof(value->label), VALUE_LABEL "arg%u", value->argument);
+	}
+	return 0;
+}
+
 /* Finds a symbol in all available tables. */
 static int find_symbol(const struct elf_file *file, const char *symbol, uint64_t *ret_vaddr)
 {
@@ -104,7 +131,8 @@ static int attach_return(struct uprobe *uprobe, const struct elf_file *file, uin
 			 struct err *err)
 {
 	const struct return_wish wish = { .vaddr = vaddr,
-					  .cookie = event__cookie(uprobe->event, false),
+					  .cookie = event__cookie(uprobe->event, false) |
+						    uprobe->values,
 					  .call = uprobe->at->call,
 					  .force = uprobe->force,
 					  .name = uprobe->place };
@@ -125,7 +153,8 @@ static int attach_return(struct uprobe *uprobe, const struct elf_file *file, uin
 static int attach_place(struct uprobe *uprobe, const struct elf_file *file, struct err *err)
 {
 	struct probe_point point = { .file = file,
-				     .cookie = event__cookie(uprobe->event, uprobe->begins) };
+				     .cookie = event__cookie(uprobe->event, uprobe->begins) |
+					       uprobe->values };
 
 	if (find_place(file, uprobe->place, &point.pc_vaddr))
 		return -ENOENT;
@@ -148,12 +177,30 @@ static void note_available(struct uprobe *uprobe, const struct usdt_site *site)
 		 used ? ", " : "", one);
 }
 
+/* Sets the values of a site, whose arguments are where its note says. */
+static int put_arguments(struct uprobe *uprobe, const struct elf_file *file,
+			 const struct usdt_site *site, uint64_t *ret_cookie, struct err *err)
+{
+	const struct event_values *values = &uprobe->at->values;
+	struct probe_arg args[USDT_ARGS_MAX];
+	struct value_list list = {};
+	int n, code;
+
+	*ret_cookie = 0;
+	if (!values->n || uprobe->begins)
+		return 0;
+	n = usdt_args__parse(site->arguments, file, site->pc_vaddr, args, err);
+	code = n < 0 ? n : event_values__of_site(values, args, n, &list, err);
+	return code ? code : event__put_values(uprobe->event, &list, ret_cookie, err);
+}
+
 /* Attaches to all sites of the probe. */
 static int attach_sites(struct uprobe *uprobe, const struct elf_file *file, struct err *err)
 {
 	size_t provider = strcspn(uprobe->place, ":");
 	struct usdt_sites sites = {};
 	bool found = false;
+	uint64_t values;
 	int code = usdt__read(file, &sites, err);
 
 	for (size_t i = 0; !code && i < sites.n; i++) {
@@ -171,6 +218,10 @@ static int attach_sites(struct uprobe *uprobe, const struct elf_file *file, stru
 			continue;
 		}
 		found = true;
+		code = put_arguments(uprobe, file, site, &values, err);
+		if (code)
+			break;
+		point.cookie |= values;
 		code = probe_set__attach(uprobe->event->probes, uprobe->program, &point, 1, err);
 	}
 	usdt_sites__done(&sites);
@@ -315,6 +366,8 @@ static int attach_at(struct event *event, const struct event_spec *at, bool begi
 	snprintf(uprobe.file, sizeof(uprobe.file), "%s", event__argument(at));
 	*strchr(uprobe.file, ':') = '\0';
 	code = event__open_probes(event, place, err);
+	if (!code && !begins && at->kind != &event_usdt)
+		code = event__put_spec_values(event, at, &uprobe.values, err);
 	if (!code)
 		code = attach_mapped(&uprobe, place->tracker, err);
 	if (!code && !uprobe.n_done)
@@ -336,6 +389,7 @@ const struct event_kind event_uprobe = {
 	.argument = "FILE:SYMBOL",
 	.help = "Calls of a function of a program or library: uprobe:libc.so.6:malloc",
 	.parse = parse,
+	.values = set_values,
 	UPROBE,
 };
 
@@ -344,6 +398,7 @@ const struct event_kind event_uretprobe = {
 	.argument = "FILE:SYMBOL",
 	.help = "Returns of such a function, with the caller's stack: uretprobe:libc.so.6:malloc",
 	.parse = parse,
+	.values = set_result,
 	UPROBE,
 };
 
@@ -353,5 +408,6 @@ const struct event_kind event_usdt = {
 	.help = "A static probe (USDT) of a program or library: "
 		"usdt:libstdc++.so.6:libstdcxx:throw",
 	.parse = parse_usdt,
+	.values = set_arguments,
 	UPROBE,
 };

@@ -35,6 +35,7 @@ struct kernel_half_opts {
 	 * 1. */
 	uint64_t periods[EVENTS_MAX + 1], values[EVENTS_MAX + 1], minima[EVENTS_MAX + 1];
 	uint32_t filtered, paired; /* bit n: event n has a filter; lies between two other events */
+	uint32_t valued;	   /* bit n: event n has values (bpf/values.h) */
 	uint32_t limited, intervals;	 /* bit n: properties of event n (bpf/budget.bpf.h) */
 	uint32_t measured;		 /* bit n: occurrences of event n have different values */
 	double budget_percent;		 /* limit of their samples' cost, % of each CPU; 0: none */

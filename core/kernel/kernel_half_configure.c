@@ -9,6 +9,7 @@
 #include "bpf/lock_calls.h"
 #include "bpf/outstanding.h"
 #include "bpf/probe_rec.h"
+#include "bpf/values.h"
 #include "bpf/waiting.h"
 #include "core/base/privilege.h"
 #include "core/base/util.h"
@@ -195,6 +196,7 @@ int kernel_half__configure(struct kernel_half *half)
 	memcpy((void *)skel->rodata->cfg_numbers, half->opts.numbers, sizeof(half->opts.numbers));
 	skel->rodata->cfg_filtered = half->opts.filtered;
 	skel->rodata->cfg_paired = half->opts.paired;
+	skel->rodata->cfg_valued = half->opts.valued;
 	skel->rodata->cfg_limited = half->opts.limited;
 	skel->rodata->cfg_intervals = half->opts.intervals;
 	skel->rodata->cfg_measured = half->opts.measured;
@@ -238,6 +240,8 @@ int kernel_half__configure(struct kernel_half *half)
 		err = bpf_map__set_max_entries(skel->maps.alloc_codes, ALLOC_CODES_MAX);
 	if (!err && half->opts.numbers[EVENT_ALLOC])
 		err = bpf_map__set_max_entries(skel->maps.heap_sites, HEAP_SITES_MAX);
+	if (!err && half->opts.valued)
+		err = bpf_map__set_max_entries(skel->maps.value_lists, VALUE_LISTS_MAX);
 	if (!err && half->opts.outstanding)
 		err = bpf_map__set_max_entries(skel->maps.live_allocs, LIVE_ALLOCS_MAX);
 	if (!err)

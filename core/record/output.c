@@ -134,7 +134,8 @@ static int open_capture(struct session *session, struct err *err)
 			(struct capture_event) { { spec->name, spec->kind->unit },
 						 spec->kind->timed,
 						 spec->kind->pending,
-						 spec->kind->outstanding };
+						 spec->kind->outstanding,
+						 spec->values.n ? &spec->values : NULL };
 	}
 	if (!n) /* a trigger of the tests, or calls that are counted */
 		session->output.sampled[0] =

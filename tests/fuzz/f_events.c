@@ -35,5 +35,8 @@ void target__seeds(void)
 	fuzz__seed_text("cpu,page-faults,r01c4,LLC-load-misses,cs");
 	fuzz__seed_text("syscall,syscall:1.5ms,syscall:fsync:2s,tracepoint:syscalls:sys_exit_read");
 	fuzz__seed_text("tracepoint:s:n/a->b.c == -0x7 && d != \"e f\" || g & 3 && comm == h/");
+	fuzz__seed_text(
+		"uprobe:a:f(fd:s32,_,n=arg7:u64,text:str),usdt:a:p:n(),uretprobe:a:f(r:ptr)");
+	fuzz__seed_text("tracepoint:sched:sched_switch(prev->pid, c=next->comm)");
 	fuzz__seed_text("uprobe:a:0x1a30:latency:uretprobe:a:b,usdt:a:b:c:latency:kprobe:d");
 }

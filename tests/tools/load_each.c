@@ -71,6 +71,7 @@ static const struct {
 	{ "tracepoint:sched:sched_switch", false },
 	{ "tracepoint:sched:sched_switch/prev->prio < 100/", false },
 	{ "uprobe:libc.so.6:malloc", false },
+	{ "uprobe:libc.so.6:malloc(n:u64),tracepoint:sched:sched_switch(prev->pid)", false },
 	{ "uretprobe:libc.so.6:malloc", false },
 	{ "usdt:libstdc++.so.6:libstdcxx:throw", false },
 	{ "kprobe:vfs_read", true },

@@ -35,6 +35,69 @@ static void test_understood(void)
 	is_int(opts.periods[2], 1, "... not of the clock's");
 }
 
+static void test_values(void)
+{
+	struct event_list list = {};
+	struct kernel_half_opts opts = {};
+	const struct event_value *value;
+	struct err err = {};
+
+	is_int(event_list__parse("uprobe:/a(b)/x:f(fd:s32, _ ,text=arg7:str),cpu,"
+				 "usdt:x:p:n(),uprobe:a:f:latency:uretprobe:a:f(ret:ptr)",
+				 &list, &err),
+	       0, "values, with commas in their lists");
+	is_int(list.n, 4, "... which separate no events");
+	is_str(list.list[0].name, "uprobe:/a(b)/x:f", "... and are no part of the name");
+	is_int(list.list[0].values.n, 2, "an argument may be left out");
+	value = &list.list[0].values.list[0];
+	is_str(value->label, "value.fd", "a value is a label");
+	ok(value->spec.is_signed && value->spec.bytes == 4 && !value->spec.n_steps,
+	   "... of its type");
+	value = &list.list[0].values.list[1];
+	is_str(event_value__name(value), "text", "... or has its own name");
+	is_int(value->argument, 7, "... and number");
+	ok(value->spec.arg.kind == PROBE_ARG_MEMORY && value->spec.arg.value == 8,
+	   "... on the stack, above the return address");
+	is_int(list.list[2].values.n, VALUES_MAX, "an empty list is all arguments of a USDT probe");
+	is_str(list.list[3].values.list[0].label, "value.ret", "an interval has those of its end");
+	event_list__configure(&list, &(struct event_rates) { 99, 10, 4096 }, &opts);
+	is_int(opts.valued, 1 << 1 | 1 << 3 | 1 << 4, "events 1, 3 and 4 have values");
+}
+
+static void test_decoding(void)
+{
+	struct event_values values = { .n = 4 };
+	struct rec_values rec = { .n = 4,
+				  .n_texts = 2,
+				  .is_text = 3,
+				  .is_missing = 4,
+				  .is_signed = 8,
+				  .numbers = { 4, VALUE_TEXT_BYTES, 7, -5 } };
+	struct sink_label labels[VALUES_MAX];
+	struct value_texts texts;
+	char longest[VALUE_TEXT_BYTES];
+
+	memset(longest, 'y', sizeof(longest));
+	memcpy(rec.texts[0], "a\nb", 4);
+	memcpy(rec.texts[1], longest, sizeof(longest)); /* without a NUL */
+	is_int(values__decode(&values, &rec, &texts, labels), 4, "a label for each value");
+	is_str(labels[0].value, "a?b", "a text is printable");
+	ok(strlen(labels[1].value) == VALUE_TEXT_SHOWN + 3 &&
+		   !strcmp(labels[1].value + VALUE_TEXT_SHOWN, "..."),
+	   "... and is cut, which shows");
+	is_str(labels[2].value, VALUE_UNREADABLE, "an unreadable value says so");
+	is_str(labels[3].value, "-5", "a signed value has its sign");
+	rec.n = VALUES_MAX;
+	is_int(values__decode(&values, &rec, &texts, labels), 4,
+	       "a value without a name is left out");
+	ok(values__are_sane(&rec, REC_VALUES_HEADER + 2 * VALUE_TEXT_BYTES),
+	   "a record has its texts");
+	ok(!values__are_sane(&rec, REC_VALUES_HEADER + VALUE_TEXT_BYTES), "... all of them");
+	rec.n = VALUES_MAX + 1;
+	ok(!values__are_sane(&rec, REC_VALUES_HEADER + 2 * VALUE_TEXT_BYTES),
+	   "... and no more values than there may be");
+}
+
 static void test_locks(void)
 {
 	struct event_list list = {};
@@ -56,6 +119,24 @@ static void refuses(const char *text, const char *words)
 
 	if (!ok(code == -EINVAL && strstr(err.text, words), "'%.60s': %s", text, words))
 		tap__diag("%d: %s", code, err.text);
+}
+
+static void test_refused_values(void)
+{
+	refuses("uprobe:x:f(fd:s33)", "the value fd has an unknown type 's33'");
+	refuses("uprobe:x:f(d:f64)", "Leave it out with _");
+	refuses("uprobe:x:f(fd:s32,fd)", "two values have the name fd");
+	refuses("uprobe:x:f(fd", "a list in parentheses at its end");
+	refuses("uprobe:x:f)", "a list in parentheses at its end");
+	refuses("uprobe:x:f()", "Name its arguments");
+	refuses("uprobe:x:f(_,_)", "has only _");
+	refuses("uprobe:x:f(a,b,c,d,e,f,g)", "at most 6 values: leave out g");
+	refuses("uprobe:x:f(arg13)", "only the first 12");
+	refuses("uprobe:x:f(a->b)", "only values of the kernel have fields");
+	refuses("uprobe:x:f(a b)", "'a b' is no value");
+	refuses("uretprobe:x:f(a,b)", "a return has one value");
+	refuses("uprobe:x:f(a):latency:uretprobe:x:f", "Write the list at the end");
+	refuses("cpu(x)", "the event cpu has no values");
 }
 
 static void test_refused(void)
@@ -152,7 +233,7 @@ static void test_filters_refused(void)
 		"the closing quote of a text in the filter is missing: \"b");
 	refuses("tracepoint:s:n/a < b/", "texts can only be compared with == and !=: b");
 	refuses("tracepoint:s:n/a == abcdefghijklmnopqrstuvwxyzabcdef/", "at most 31 characters");
-	refuses(deep, "may follow at most 3 fields: remove 'e == 1'");
+	refuses(deep, "may have at most 3 fields: remove 'e == 1'");
 	refuses("tracepoint:s:n/a==1||a==2||a==3||a==4||a==5||a==6||a==7||a==8||a==9/",
 		"a filter may have at most 8 comparisons");
 }
@@ -271,6 +352,9 @@ int main(void)
 	test_refused();
 	test_filters_refused();
 	test_intervals();
+	test_values();
+	test_refused_values();
+	test_decoding();
 	test_locks();
 	test_names();
 	test_nearest();

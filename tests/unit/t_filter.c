@@ -242,7 +242,7 @@ static void test_refused(const struct btf *btf)
 		"compare text with a number: it is a text");
 	refuses(btf, "made", "thing->depth == deep", -ENOTSUP,
 		"compare depth with 'deep': the argument is not a text");
-	refuses(btf, "made", "bits->one == 1", -ENOTSUP, "compare one: it is a bit field");
+	refuses(btf, "made", "bits->one == 1", -ENOTSUP, "read one: it is a bit field");
 	refuses(btf, "made", "bits->words == 1", -ENOTSUP,
 		"compare words with a number: it is a whole array");
 	refuses(btf, "made", "thing->next->next->label == x", -ENOTSUP, "too many pointers");
