@@ -187,7 +187,7 @@ static const struct argp_option view_options[] = {
 	  "the interpreter's lock), syscall (the thread's system call), "
 	  "process, thread, task (of the runtime: goroutine), service (of the "
 	  "process), trace, span or label:KEY (of the request, such as "
-	  "label:http.route), container, cgroup, or age (of outstanding "
+	  "label:http.route), value:NAME (of a probe), container, cgroup, or age (of outstanding "
 	  "allocations)",
 	  1 },
 	{ "event", OPT_EVENT, "EVENT,...", 0,
@@ -280,6 +280,15 @@ static bool is_task(const struct runtime *const *runtimes, const char *name)
 	return false;
 }
 
+/* Returns the key in label:KEY or value:NAME, and changes the latter to that key. */
+static const char *label_of(char *arg)
+{
+	if (strncmp(arg, GROUP_VALUE_PREFIX, strlen(GROUP_VALUE_PREFIX)) != 0)
+		return arg + strlen(GROUP_LABEL_PREFIX);
+	arg[strlen(GROUP_VALUE_PREFIX) - 1] = '.';
+	return arg;
+}
+
 /* Parses the options that select threads. */
 static error_t parse_threads(int key, char *arg, struct argp_state *state)
 {
@@ -359,7 +368,7 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 	case OPT_BY:
 		opts->filter.by = is_task(opts->runtimes, arg) ? PROFILE_BY_TASK : group__find(arg);
 		if (opts->filter.by == PROFILE_BY_LABEL)
-			opts->filter.label = strchr(arg, ':') + 1;
+			opts->filter.label = label_of(arg);
 		if (opts->filter.by == PROFILE_BYS_N)
 			cli__misused(state, "--by takes " GROUPS ", not '%s'", arg);
 		break;

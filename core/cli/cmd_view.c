@@ -17,6 +17,8 @@
 
 #define CONDITIONS_MAX 32
 
+#define VALUE_LABEL_BYTES 300
+
 struct report_opts {
 	struct view_opts view;
 	struct output_opts output;
@@ -25,11 +27,13 @@ struct report_opts {
 	int frames; /* enum profile_frames; -1: default of the format */
 	bool rows_given;
 	struct profile *profile;
-	bool source;		 /* the page includes machine code */
-	bool no_source;		 /* the page excludes source texts */
-	bool texts;		 /* the page includes source texts */
-	const char *function;	 /* function whose code is shown */
-	struct profile **others; /* profiles of other events, for formats that support them */
+	bool source;		       /* the page includes machine code */
+	bool no_source;		       /* the page excludes source texts */
+	bool texts;		       /* the page includes source texts */
+	const char *function;	       /* function whose code is shown */
+	const char *of;		       /* value whose histogram is shown */
+	char label[VALUE_LABEL_BYTES]; /* its label */
+	struct profile **others;       /* profiles of other events, for formats that support them */
 	size_t n_others;
 	struct diff_opts compared;
 	struct profile *old;
@@ -59,6 +63,7 @@ enum {
 	OPT_FAIL_IF,
 	OPT_SUMMARY,
 	OPT_SPANS,
+	OPT_OF,
 };
 
 static const struct argp_option report_options[] = {
@@ -88,6 +93,10 @@ static const struct argp_option report_options[] = {
 	  "Print a histogram of how long or how large the occurrences of an event "
 	  "were, in powers of two; with --by, also for each group; with =stacks, "
 	  "also for each stack (default: for 10)",
+	  0 },
+	{ "of", OPT_OF, "NAME", 0,
+	  "Print a histogram of the value NAME that was recorded with each sample, as in "
+	  "-e 'uprobe:libc.so.6:write(fd:s32, buf:ptr, n:u64)', instead of the event's own values",
 	  0 },
 	{ "disassemble", OPT_DISASSEMBLE, "FUNCTION", 0,
 	  "Print the machine code of a native function with the samples of each "
@@ -306,6 +315,13 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		opts->view.filter.histogram_stacks = arg != NULL;
 		opts->write = output__histogram;
 		break;
+	case OPT_OF:
+		opts->of = cli__text(state, "--of", arg);
+		snprintf(opts->label, sizeof(opts->label), "value.%s", arg);
+		opts->view.filter.histogram_of = opts->label;
+		opts->view.filter.histogram = true;
+		opts->write = output__histogram;
+		break;
 	case OPT_DISASSEMBLE:
 		opts->function = cli__text(state, "--disassemble", arg);
 		opts->view.filter.addresses = opts->view.filter.keep_vm = true;
@@ -350,8 +366,15 @@ static void print_idle(const struct report_opts *opts)
 		fprintf(stderr, "%s\n", notes[n - 1]);
 }
 
-static int refuse_histogram(const struct profile *profile)
+static int refuse_histogram(const struct profile *profile, const char *of)
 {
+	if (of && profile->n_histograms && !profile->histograms->occurrences &&
+	    !profile->histograms->below)
+		return cli__fail("no sample of %s has a number %s. Record it with the event: -e "
+				 "'%s(%s:u64)'",
+				 profile->event, of, profile->event, of);
+	if (of)
+		return EXIT_OK;
 	if (!profile->n_histograms || profile->unit == PROFILE_NANOSECONDS ||
 	    profile->unit == PROFILE_BYTES)
 		return EXIT_OK;
@@ -392,7 +415,7 @@ static bool is_page(const struct report_opts *opts)
 /* Prepares the loaded profiles. The page gets all frames, and lets its user choose. */
 static int choose_view(struct report_opts *opts)
 {
-	int status = refuse_histogram(opts->profile);
+	int status = refuse_histogram(opts->profile, opts->of);
 
 	opts->output.others = opts->others;
 	opts->output.n_others = opts->n_others;

@@ -20,7 +20,8 @@ static const struct argp_option options[] = {
 	  "Only samples that the expression selects: terms FIELD = VALUE, !=, ~ (a regular "
 	  "expression) or !~, joined by and, or, not and parentheses. Fields: service, host, "
 	  "container, process, thread, event, pid, tid, time (also <, <=, >, >=: 2026-11-24T06:30, "
-	  "now-1h), and in recordings trace, span and label.KEY of the request",
+	  "now-1h), and in recordings trace, span and label.KEY of the request, and "
+	  "value.NAME of a probe",
 	  3 },
 	{}
 };

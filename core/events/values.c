@@ -380,6 +380,8 @@ static void write_text(const char *text, uint64_t bytes, char *to)
 	escape__printable(to);
 	if (is_cut)
 		strcpy(to + strlen(to), "...");
+	if (!len)
+		strcpy(to, VALUE_EMPTY);
 }
 
 size_t values__decode(const struct event_values *values, const struct rec_values *rec,

@@ -24,6 +24,7 @@
 #define VALUE_PATH_BYTES    100
 #define VALUE_ARGUMENTS_MAX 12
 #define VALUE_UNREADABLE    "[unreadable]" /* the text of such a value */
+#define VALUE_EMPTY	    "[empty]"	   /* replaces an empty text, which labels lack */
 
 struct value_type {
 	const char *name;

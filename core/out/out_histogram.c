@@ -38,6 +38,15 @@ static unsigned find_share(const struct profile_histogram *histogram, unsigned p
 	return last;
 }
 
+/* Writes a number of the histogram. */
+static void put_value(const struct profile *profile, uint64_t value, char *to, size_t size)
+{
+	if (profile->histogram_of)
+		snprintf(to, size, "%" PRIu64, value);
+	else
+		output__weight(profile, value, to, size);
+}
+
 static void put_shares(const struct profile *profile, const struct profile_histogram *histogram,
 		       FILE *out)
 {
@@ -47,11 +56,11 @@ static void put_shares(const struct profile *profile, const struct profile_histo
 	} shares[] = { { "p50", 500 }, { "p90", 900 }, { "p99", 990 } };
 	char text[32];
 
-	output__weight(profile, histogram->value / histogram->occurrences, text, sizeof(text));
+	put_value(profile, histogram->value / histogram->occurrences, text, sizeof(text));
 	fprintf(out, "mean %s", text);
 	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
-		output__weight(profile, least(find_share(histogram, shares[i].per_mille) + 1), text,
-			       sizeof(text));
+		put_value(profile, least(find_share(histogram, shares[i].per_mille) + 1), text,
+			  sizeof(text));
 		fprintf(out, ", %s < %s", shares[i].name, text);
 	}
 	fputs("\n", out);
@@ -66,8 +75,8 @@ static void put_bucket(const struct profile *profile, const struct profile_histo
 
 	if (count)
 		memset(bar, '#', max_of(width, 1));
-	output__weight(profile, least(bucket), from, sizeof(from));
-	output__weight(profile, least(bucket + 1), to, sizeof(to));
+	put_value(profile, least(bucket), from, sizeof(from));
+	put_value(profile, least(bucket + 1), to, sizeof(to));
 	fprintf(out, "%10s .. %10s %10" PRIu64 "  |%-*s|\n", from, to, count, BAR_WIDTH, bar);
 }
 
@@ -107,7 +116,7 @@ static int put_heading(const struct profile *profile, const struct profile_histo
 	fputs("\n", out);
 	if (histogram->node)
 		ret = put_stack(profile, histogram->node, out);
-	output__weight(profile, histogram->value, value, sizeof(value));
+	put_value(profile, histogram->value, value, sizeof(value));
 	if (*name)
 		escape__line(out, "%s: %s in %" PRIu64 " occurrences", name, value,
 			     histogram->occurrences);
@@ -127,6 +136,9 @@ static void put_histogram(const struct profile *profile, const struct profile_hi
 		last = i;
 		most = max_of(most, histogram->buckets[i]);
 	}
+	if (histogram->below)
+		fprintf(out, "below 0: %" PRIu64 " occurrences, not part of the following\n",
+			histogram->below);
 	if (!histogram->occurrences)
 		return;
 	put_shares(profile, histogram, out);
@@ -146,6 +158,20 @@ static int compare_values(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+static void put_missing(const struct profile *profile, const struct profile_histogram *all,
+			FILE *out)
+{
+	uint64_t missing =
+		profile->occurrences - min_of(profile->occurrences, all->occurrences + all->below);
+
+	if (missing && profile->histogram_of)
+		fprintf(out, "without %s: %" PRIu64 " occurrences\n", profile->histogram_of,
+			missing);
+	else if (missing)
+		fprintf(out, "without a value, because the end was not seen: %" PRIu64 "\n",
+			missing);
+}
+
 int output__histogram(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
 	size_t i, n = profile->n_histograms;
@@ -163,9 +189,8 @@ int output__histogram(const struct profile *profile, const struct output_opts *o
 	for (i = 0; !ret && i < n && (!opts->rows || i <= opts->rows); i++) {
 		ret = put_heading(profile, sorted[i], out);
 		put_histogram(profile, sorted[i], out);
-		if (!i && profile->occurrences > sorted[i]->occurrences)
-			fprintf(out, "without a value, because the end was not seen: %" PRIu64 "\n",
-				profile->occurrences - sorted[i]->occurrences);
+		if (!i)
+			put_missing(profile, sorted[i], out);
 	}
 	if (i < n)
 		fprintf(out, "\n(%zu more)\n", n - i);

@@ -420,6 +420,7 @@ static int add_histograms(struct build *build, const struct sums *sums)
 
 	if (!build->filter->histogram)
 		return 0;
+	build->profile->histogram_of = build->filter->histogram_of;
 	if (!profile__add_histogram(build->profile, ""))
 		return -ENOMEM;
 	intern__init(&groups, RECORDED_NONE);

@@ -44,7 +44,9 @@ struct profile_filter {
 	bool instants;	/* as `times`, with columns of 1 ns */
 	bool histogram; /* also make histograms of the samples' values: one of all, and one of each
 			   group */
-	bool histogram_stacks; /* one histogram of each stack instead of each group */
+	const char *histogram_of; /* recorded value ("value.n") whose histograms they are; NULL: the
+				     event's own; outlives the profile */
+	bool histogram_stacks;	  /* one histogram of each stack instead of each group */
 	/* Rules by which idle waits of events in ns are left out (core/profile/idle.h); NULL: no
 	 * wait is left out. */
 	const struct idle_rule *const *idle;

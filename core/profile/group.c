@@ -29,6 +29,8 @@ enum profile_by group__find(const char *name)
 
 	if (!strncmp(name, GROUP_LABEL_PREFIX, strlen(GROUP_LABEL_PREFIX)))
 		return name[strlen(GROUP_LABEL_PREFIX)] ? PROFILE_BY_LABEL : PROFILE_BYS_N;
+	if (!strncmp(name, GROUP_VALUE_PREFIX, strlen(GROUP_VALUE_PREFIX)))
+		return name[strlen(GROUP_VALUE_PREFIX)] ? PROFILE_BY_LABEL : PROFILE_BYS_N;
 	while (by < PROFILE_BYS_N && (by == PROFILE_BY_LABEL || strcmp(names[by], name) != 0))
 		by++;
 	return by;

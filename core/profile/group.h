@@ -25,10 +25,13 @@ enum profile_by {
 /* for people */
 #define GROUPS                                                                              \
 	"state, syscall, process, thread, task, service, trace, span, request, label:KEY, " \
+	"value:NAME, "                                                                      \
 	"container, cgroup or age"
 
 /* The name of a group by the label KEY is "label:KEY". */
 #define GROUP_LABEL_PREFIX "label:"
+/* The group "value:NAME" is "label:value.NAME". */
+#define GROUP_VALUE_PREFIX "value:"
 
 /* Returns "state", ...; NULL for PROFILE_BY_STACK. */
 const char *group__name(enum profile_by by);

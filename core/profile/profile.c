@@ -418,7 +418,11 @@ struct profile_histogram *profile__add_histogram(struct profile *profile, const 
 void profile__count(struct profile_histogram *histogram, unsigned bucket, uint64_t occurrences,
 		    uint64_t value)
 {
-	assert(bucket < PROFILE_BUCKETS);
+	assert(bucket <= PROFILE_BUCKETS);
+	if (bucket == PROFILE_BUCKETS) {
+		histogram->below = add_saturated(histogram->below, occurrences);
+		return;
+	}
 	histogram->buckets[bucket] = add_saturated(histogram->buckets[bucket], occurrences);
 	histogram->occurrences = add_saturated(histogram->occurrences, occurrences);
 	histogram->value = add_saturated(histogram->value, value);

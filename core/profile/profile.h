@@ -126,10 +126,11 @@ struct profile_thread_of {
 /* The numbers of occurrences with values in [2^(i-1), 2^i), or with 0 for i == 0. */
 #define PROFILE_BUCKETS 65
 struct profile_histogram {
-	char *name;    /* name of the group; "" for all and for a stack */
-	uint32_t node; /* node where the stack ends; 0: not of a stack */
-	uint64_t occurrences, value;
+	char *name;		     /* name of the group; "" for all and for a stack */
+	uint32_t node;		     /* node where the stack ends; 0: not of a stack */
+	uint64_t occurrences, value; /* without those below 0 */
 	uint64_t buckets[PROFILE_BUCKETS];
+	uint64_t below; /* occurrences with values below 0 */
 };
 
 struct profile_loss {
@@ -206,6 +207,7 @@ struct profile {
 
 	/* The first one is that of all samples; empty unless requested. */
 	struct profile_histogram *histograms;
+	const char *histogram_of; /* a recorded value; borrowed; NULL: the event's own values */
 	size_t n_histograms, cap_histograms;
 
 	/* for titles */
@@ -335,6 +337,7 @@ bool profile__has_occurrences(const struct profile *profile);
 
 /* Returns a new empty histogram, borrowed until the next one, or NULL if out of memory. */
 struct profile_histogram *profile__add_histogram(struct profile *profile, const char *name);
+/* @bucket PROFILE_BUCKETS: values below 0. */
 void profile__count(struct profile_histogram *histogram, unsigned bucket, uint64_t occurrences,
 		    uint64_t value);
 

@@ -87,6 +87,9 @@ struct recorded_node {
 /* The attribute of a process that names its service. */
 #define RECORDED_SERVICE "service.name"
 
+/* The keys of labels that are values of probes begin so. */
+#define RECORDED_VALUE "value."
+
 typedef uint32_t recorded_word; /* id in recorded.words: equal texts have equal ids; 0: "" */
 
 /* the request that a thread worked for */
@@ -198,7 +201,9 @@ struct recorded {
 	struct recorded_columns columns; /* must be set before the first sample */
 	struct recorded_times times;	 /* must be set before the first sample */
 	bool keeps_buckets;		 /* must be set before the first sample */
-	bool keeps_wakers;		 /* must be set before the first sample */
+	uint32_t bucket_key; /* key of the label that buckets count; 0: they count the samples'
+				values */
+	bool keeps_wakers;   /* must be set before the first sample */
 	bool keeps_tasks;    /* must be set before the first sample; there may be as many tasks as
 				samples */
 	bool has_tasks;	     /* some sample has a task */
@@ -268,6 +273,15 @@ int recorded__add_attribute(struct recorded *recorded, uint32_t process, const c
 /* Returns the word of a text in *@ret; adds it if it is new. Returns 0 or -ENOMEM. */
 int recorded__word(struct recorded *recorded, const char *text, uint32_t *ret);
 const char *recorded__word_text(const struct recorded *recorded, uint32_t word); /* borrowed */
+
+/* the number that a label is */
+struct recorded_number {
+	uint64_t number; /* two's complement */
+	bool is_negative;
+};
+
+/* Converts a text such as 12, -1 or 0x1f. Returns false if it is no number. */
+bool recorded__number(const char *text, struct recorded_number *ret);
 
 /* Returns the value of a label of the context (an index); 0: it has no such label. */
 uint32_t recorded__label(const struct recorded *recorded, uint32_t context, uint32_t key);

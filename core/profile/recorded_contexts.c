@@ -87,11 +87,22 @@ uint32_t recorded__label(const struct recorded *recorded, uint32_t context, uint
 	return 0;
 }
 
+bool recorded__number(const char *text, struct recorded_number *ret)
+{
+	char *end;
+
+	errno = 0;
+	ret->is_negative = *text == '-';
+	ret->number = ret->is_negative ? (uint64_t)strtoll(text, &end, 0) : strtoull(text, &end, 0);
+	return end != text && !*end && !errno;
+}
+
 /* Interns "051581bf3cb55c13 http.route=/orders, user=7, trace 5b8e…" of a context with a span. */
 static int make_request(struct recorded *recorded, struct recorded_context *row)
 {
 	const char *span = recorded__word_text(recorded, row->span);
 	const char *trace = recorded__word_text(recorded, row->trace);
+	const char *separator = " ";
 	char *text = NULL;
 	size_t size;
 	FILE *out = *span ? open_memstream(&text, &size) : NULL;
@@ -104,12 +115,16 @@ static int make_request(struct recorded *recorded, struct recorded_context *row)
 	fputs(span, out);
 	for (uint32_t i = 0; i < row->n_labels; i++) {
 		const struct recorded_label *label = &recorded->labels.rows[row->label + i];
+		const char *key = recorded__word_text(recorded, label->key);
 
-		fprintf(out, "%s%s=%s", i ? ", " : " ", recorded__word_text(recorded, label->key),
+		if (!strncmp(key, RECORDED_VALUE, strlen(RECORDED_VALUE)))
+			continue; /* the samples of one request have different values */
+		fprintf(out, "%s%s=%s", separator, key,
 			recorded__word_text(recorded, label->value));
+		separator = ", ";
 	}
 	if (*trace)
-		fprintf(out, "%strace %s", row->n_labels ? ", " : " ", trace);
+		fprintf(out, "%strace %s", separator, trace);
 	ret = fclose(out) ? -ENOMEM : recorded__word(recorded, text, &row->request);
 	free(text);
 	return ret;

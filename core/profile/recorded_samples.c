@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/profile/profile.h"
 #include "core/profile/recorded.h"
 #include "core/profile/recorded_row.h"
 #include "core/profile/where_match.h"
@@ -169,6 +170,27 @@ int recorded__add_bucket(struct recorded *recorded, const struct recorded_bucket
 	return 0;
 }
 
+/* As count_value(), for the number in a label of the sample; other samples have none. */
+static int count_label(struct recorded *recorded, uint32_t stack, const struct sink_sample *sample)
+{
+	uint32_t context = recorded__find(&recorded->contexts, sample->context);
+	struct recorded_bucket bucket = { .stack = stack, .occurrences = sample->weight };
+	struct recorded_number value;
+
+	if (!recorded__number(recorded__word_text(recorded, recorded__label(recorded, context,
+									    recorded->bucket_key)),
+			      &value))
+		return 0;
+	if (value.is_negative) {
+		bucket.bits = PROFILE_BUCKETS;
+	} else {
+		bucket.bits = value.number ? 64 - __builtin_clzll(value.number) : 0;
+		if (__builtin_mul_overflow(value.number, sample->weight, &bucket.value))
+			bucket.value = UINT64_MAX;
+	}
+	return recorded__add_bucket(recorded, &bucket);
+}
+
 static int count_value(struct recorded *recorded, uint32_t stack, const struct sink_sample *sample)
 {
 	const struct recorded_bucket bucket = {
@@ -243,7 +265,9 @@ int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sa
 	row->last = ++recorded->n_samples;
 	add_saturated(&row->value, sample->total);
 	/* A rest without a total has unknown values. */
-	if (recorded->keeps_buckets && (sample->total || !row->rest) &&
+	if (recorded->bucket_key && count_label(recorded, row - recorded->stacks.rows, sample))
+		return -ENOMEM;
+	if (recorded->keeps_buckets && !recorded->bucket_key && (sample->total || !row->rest) &&
 	    count_value(recorded, row - recorded->stacks.rows, sample))
 		return -ENOMEM;
 	if (!recorded->columns.width_ns)

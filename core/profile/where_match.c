@@ -143,6 +143,8 @@ static bool number_matches(const struct where_node *node, int64_t number)
 
 static bool matches(const struct where_node *node, const struct subject *subject)
 {
+	struct recorded_number value;
+
 	switch (node->type) {
 	case WHERE_AND:
 		return matches(node->left, subject) && matches(node->right, subject);
@@ -158,6 +160,12 @@ static bool matches(const struct where_node *node, const struct subject *subject
 		return number_matches(node, subject->thread ? subject->thread->tid : 0);
 	case WHERE_TIME:
 		return number_matches(node, subject->time_s);
+	case WHERE_VALUE:
+		return recorded__number(context_text(subject, node), &value) &&
+		       number_matches(node,
+				      value.is_negative
+					      ? (int64_t)value.number
+					      : (int64_t)min_of(value.number, (uint64_t)INT64_MAX));
 	}
 	return false;
 }

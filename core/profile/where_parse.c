@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "core/base/util.h"
+#include "core/profile/recorded.h"
 #include "core/profile/where_tree.h"
 
 #define DEPTH_MAX 100 /* maximum nesting of parentheses and `not` */
@@ -36,12 +37,13 @@ static const struct field {
 	{ "trace", WHERE_TEXT, WHERE_FIELD_TRACE },
 	{ "span", WHERE_TEXT, WHERE_FIELD_SPAN },
 };
-#define FIELDS                                                                              \
-	"service, host, container, process, thread, event, pid, tid, time, trace, span or " \
-	"label.KEY"
+#define FIELDS                                                                            \
+	"service, host, container, process, thread, event, pid, tid, time, trace, span, " \
+	"label.KEY or value.NAME"
 
 #define LABEL_PREFIX "label."
 static const struct field label_field = { "label", WHERE_TEXT, WHERE_FIELD_LABEL };
+static const struct field value_field = { "value", WHERE_VALUE, WHERE_FIELD_LABEL };
 
 /* longer signs precede their prefixes */
 static const struct {
@@ -185,6 +187,10 @@ static const struct field *take_field(struct parser *parser, char **ret_key)
 		*ret_key = take_key(parser);
 		return *ret_key && !parser->ret ? &label_field : NULL;
 	}
+	if (!strncmp(parser->at, RECORDED_VALUE, strlen(RECORDED_VALUE))) {
+		*ret_key = take_key(parser);
+		return *ret_key && !parser->ret ? &value_field : NULL;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		if (take_word(parser, fields[i].name))
 			return &fields[i];
@@ -200,15 +206,16 @@ static enum where_operator take_operator(struct parser *parser, enum where_type 
 
 		if (strncmp(parser->at, operators[i].text, strlen(operators[i].text)) != 0)
 			continue;
-		if ((operator>= WHERE_LESS && type != WHERE_TIME) ||
+		if ((operator>= WHERE_LESS && type != WHERE_TIME && type != WHERE_VALUE) ||
 		    ((operator== WHERE_MATCHES || operator== WHERE_MATCHES_NOT) &&
-		     type != WHERE_TEXT))
+		     type != WHERE_TEXT && type != WHERE_VALUE))
 			break;
 		parser->at += strlen(operators[i].text);
 		return operator;
 	}
 	fail(parser, type == WHERE_TEXT	    ? "=, !=, ~ or !~ is missing"
 		     : type == WHERE_NUMBER ? "= or != is missing"
+		     : type == WHERE_VALUE  ? "=, !=, ~, !~, <, <=, > or >= is missing"
 					    : "=, !=, <, <=, > or >= is missing");
 	return WHERE_EQUAL;
 }
@@ -231,6 +238,16 @@ static void parse_value(struct parser *parser, struct where_node *node)
 			parser->at = at;
 			fail(parser, "a number is missing");
 		}
+	}
+	if (node->type == WHERE_VALUE && node->operator>= WHERE_LESS) {
+		errno = 0;
+		node->number = strtoll(node->text, &end, 0);
+		if (*end || end == node->text || errno) {
+			parser->at = at;
+			fail(parser, "a number is missing");
+		}
+	} else if (node->type == WHERE_VALUE) {
+		node->type = WHERE_TEXT;
 	}
 	if (node->type == WHERE_TIME && !parse_time(node->text, parser->now_s, &node->number)) {
 		parser->at = at;

@@ -12,6 +12,7 @@
  *
  * 	EXPRESSION: TERM, or EXPRESSION and|or EXPRESSION, not EXPRESSION, (EXPRESSION)
  * 	TERM: service|host|container|process|thread|event|trace|span|label.KEY =|!=|~|!~ TEXT
+ * 	      value.NAME =|!=|~|!~ TEXT, value.NAME <|<=|>|>= NUMBER
  * 	      pid|tid =|!= NUMBER
  * 	      time =|!=|<|<=|>|>= TIME
  * 	TEXT: 'any', "any" or a word without blanks, quotes, parentheses and operators
@@ -21,7 +22,15 @@
  * `and` binds tighter than `or`. ~ is a regular expression that matches a part of the text. It is
  * evaluated on a recording by where_match.c, and on a database by core/push/where.c. */
 
-enum where_type { WHERE_AND, WHERE_OR, WHERE_NOT, WHERE_TEXT, WHERE_NUMBER, WHERE_TIME };
+enum where_type {
+	WHERE_AND,
+	WHERE_OR,
+	WHERE_NOT,
+	WHERE_TEXT,
+	WHERE_NUMBER,
+	WHERE_TIME,
+	WHERE_VALUE
+};
 
 enum where_operator {
 	WHERE_EQUAL,
@@ -56,7 +65,7 @@ struct where_node {
 	struct where_node *left, *right; /* operands of and, or; left: operand of not */
 	const char *column;		 /* column of braid_series, or the field's name */
 	enum where_field field;
-	char *key;	/* key of WHERE_FIELD_LABEL; else NULL */
+	char *key;	/* key of WHERE_FIELD_LABEL, also of a WHERE_VALUE; else NULL */
 	regex_t *regex; /* private to where_match.c; NULL: none */
 	enum where_operator operator;
 	char *text;

@@ -368,6 +368,9 @@ static int group_contexts(struct recorded *recorded, const struct profile_filter
 			   : filter->by == PROFILE_BY_REQUEST ? RECORDED_GROUPS_REQUEST
 			   : filter->by == PROFILE_BY_LABEL   ? RECORDED_GROUPS_LABEL
 							      : RECORDED_GROUPS_NONE;
+	if (filter->histogram_of &&
+	    recorded__word(recorded, filter->histogram_of, &recorded->bucket_key))
+		return -ENOMEM;
 	return filter->label ? recorded__word(recorded, filter->label, &recorded->group_key) : 0;
 }
 
@@ -399,7 +402,7 @@ static int read_all(struct reading *reading, const struct profile_filter *filter
 	for (size_t i = 0; !ret && i < ARRAY_SIZE(readers); i++) {
 		if (version < readers[i].from || version > readers[i].to ||
 		    ((readers[i].row == context_row || readers[i].row == label_row) &&
-		     !reading->recorded.groups && !ret_samples &&
+		     !reading->recorded.groups && !ret_samples && !filter->histogram_of &&
 		     !where_match__needs_contexts(filter->where)))
 			continue;
 		if (ret_samples && readers[i].row == sample_row)

@@ -5,13 +5,14 @@ often as the program used them; arguments of functions, of both sites of a USDT 
 
 import collections
 import os
+import re
 import subprocess
 
 import gate
 
 PROGRAM = os.path.join(gate.OUTPUT, "fixtures/native/values")
 CALLS = 100
-TEXTS = ["", "a text?with a tab", "x" * 64 + "...", "[unreadable]"]
+TEXTS = ["[empty]", "a text?with a tab", "x" * 64 + "...", "[unreadable]"]
 VALUES = ("SELECT event.name, sample.id, label.key, label.value, sample.weight FROM sample JOIN event ON "
           "event.id = sample.event JOIN label ON label.context = sample.context")
 
@@ -46,8 +47,44 @@ def check_calls():
     gate.equal(seen["uretprobe"], expected(lambda i: [f"ret={-2 * i - 200 - i % 50}"]), "the result of each call")
     gate.equal(recording.counters().get("values of samples missing: memory not readable"), CALLS // 4,
                "unreadable texts are counted")
+    check_views(recording)
     rows = recording.merged("--event", f"uprobe:{PROGRAM}:values__call")
     gate.equal((len(rows), sum(n for _, n in rows)), (1, CALLS), "all calls have one stack")
+
+
+def total(recording, *options):
+    """The sum of the selected calls."""
+    result = gate.braid("report", "--format", "folded", "--event", f"uprobe:{PROGRAM}:values__call", *options,
+                        recording.file)
+    gate.equal(result.status, 0, f"report {options}", result.err)
+    return [(line.rsplit(" ", 1)[0].split(";")[0], int(line.rsplit(" ", 1)[1])) for line in result.out.splitlines()]
+
+
+def check_views(recording):
+    """--by, --where and --of have the numbers that follow from the arguments."""
+    groups = collections.Counter()
+    for group, n in total(recording, "--by", "value:text"):
+        groups[group] += n
+    gate.equal(groups, collections.Counter({text: CALLS // 4 for text in TEXTS}), "calls by value")
+    for where, want in (("value.byte > 240", lambda i: 200 + i % 50 > 240), ("value.number <= -90", lambda i: i >= 90),
+                        ("value.large >= 10000000050 and value.text ~ '^xx'", lambda i: i >= 50 and i % 4 == 2),
+                        ("value.text < 5", lambda i: False), ("value.number = -7", lambda i: i == 7),
+                        ("value.none > 0", lambda i: False)):
+        want = sum(map(want, range(CALLS)))
+        if want:
+            gate.equal(sum(n for _, n in total(recording, "--where", where)), want, f"calls with {where}")
+        else:
+            result = gate.braid("report", "--event", f"uprobe:{PROGRAM}:values__call", "--format", "folded", "--where",
+                                where, recording.file)
+            gate.equal(result.out, "", f"no call with {where}", result.err)
+    result = gate.braid("report", "--event", f"uprobe:{PROGRAM}:values__call", "--of", "byte", recording.file)
+    gate.ok(re.search(rf"mean 224, p50 < 256.*\n +128 \.\. +256 +{CALLS} ", result.out), "a histogram of a value",
+            result.out)
+    result = gate.braid("report", "--event", f"uprobe:{PROGRAM}:values__call", "--of", "number", "--histogram=stacks",
+                        recording.file)
+    gate.equal(result.out.count(f"below 0: {CALLS - 1} occurrences"), 2, "of one below 0, also of the stack")
+    result = gate.braid("report", "--event", f"uprobe:{PROGRAM}:values__call", "--of", "text", recording.file)
+    gate.equal(result.status, 1, "a text has no histogram", result.out)
 
 
 def check_stack_arguments():

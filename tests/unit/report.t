@@ -156,7 +156,7 @@ def check_filters():
     for words, status, says in (
             (["--state", "asleep"], 2, "--state takes running, .*, not 'asleep'"),
             (["--state", "running,"], 2, "--state takes"),
-            (["--by", "colour"], 2, "--by takes state, syscall, process, thread, task, service, trace, span, request, label:KEY, container, cgroup or age, not 'colour'"),
+            (["--by", "colour"], 2, "--by takes state, syscall, process, thread, task, service, trace, span, request, label:KEY, value:NAME, container, cgroup or age, not 'colour'"),
             (["--idle", "maybe"], 2, "--idle takes hide, auto or show, not 'maybe'"),
             (["--histogram=tea"], 2, "--histogram takes stacks or nothing, not 'tea'"),
             (["--histogram", "--format", "tree"], 2, "--histogram has its own format"),
