@@ -26,7 +26,7 @@ struct context_kept {
 struct contexts {
 	struct context_kept *list; /* CONTEXTS_KEPT; NULL: none was sent yet */
 	char trace[33], span[17];
-	struct sink_label labels[PROCESS_CONTEXT_KEYS_MAX + VALUES_MAX];
+	struct sink_label labels[PROCESS_CONTEXT_KEYS_MAX + VALUE_LABELS_MAX];
 	char texts[PROCESS_CONTEXT_KEYS_MAX][UINT8_MAX + 1];
 	struct value_texts values;
 };

@@ -72,6 +72,7 @@ struct event {
 	uint64_t n_missed;	  /* processes that ended before they had probes */
 	char late_note[EVENT_NOTE_BYTES]; /* result of events__late() */
 	void *own;			  /* data of the kind */
+	struct event_places places;	  /* those of a pattern */
 	uint32_t n_forms;		  /* number of its lists of values in the kernel half */
 	char caution[EVENT_NOTE_BYTES];	  /* warning for the user at the start; "": none */
 	uint64_t n_left_out;		  /* functions for which alloc_codes had no room */

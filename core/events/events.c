@@ -197,11 +197,6 @@ static int check_filter(const struct event_spec *spec, struct err *err)
 		kind->name);
 }
 
-static bool has_values(const struct event_spec *spec)
-{
-	return spec->values.n || spec->values.is_all;
-}
-
 static int parse_kind(struct event_spec *spec, struct err *err)
 {
 	size_t len = strcspn(spec->name, ":");
@@ -233,7 +228,7 @@ int event_spec__parse(struct event_spec *spec, struct err *err)
 
 	if (!code)
 		code = parse_kind(spec, err);
-	if (code || !has_values(spec))
+	if (code || !(spec->values.n || spec->values.is_all))
 		return code;
 	if (!spec->kind->values)
 		return err__set(err, -EINVAL,
@@ -393,7 +388,7 @@ void event_list__configure(const struct event_list *list, const struct event_rat
 		opts->periods[number] = is_counted(spec->kind) ? rates->period : 1;
 		opts->filtered |= spec->filtered ? 1U << number : 0;
 		opts->paired |= spec->interval ? 1U << number : 0;
-		opts->valued |= has_values(spec) << number;
+		opts->valued |= event_values__are_recorded(&spec->values) << number;
 		opts->values[number] = spec->kind->by_value ? rates->bytes : 1;
 		if (spec->kind->timed && spec->kind->intervals)
 			opts->values[number] = NSEC_PER_SEC / max_of(rates->frequency_hz, 1U);
@@ -576,6 +571,11 @@ uint64_t events__left_out(const struct events *events)
 	return sum;
 }
 
+const struct event_places *events__places(const struct events *events, uint32_t number)
+{
+	return &events->list[number - 1].places;
+}
+
 double events__stopped(const struct events *events)
 {
 	double most = 0;
@@ -630,5 +630,7 @@ void events__detach(struct events *events)
 void events__free(struct events *events)
 {
 	events__detach(events);
+	for (uint32_t i = 0; events && i < events->n; i++)
+		event_places__done(&events->list[i].places);
 	free(events);
 }

@@ -89,6 +89,9 @@ int events__keep(struct events *events, struct err *err);
  * valid once the events are detached. */
 double events__stopped(const struct events *events);
 
+/* Returns the places of event @number, which has a pattern; valid until events__free(). */
+const struct event_places *events__places(const struct events *events, uint32_t number);
+
 /* Returns the number of allocating functions for which the kernel half had no room. */
 uint64_t events__left_out(const struct events *events);
 

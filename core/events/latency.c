@@ -69,6 +69,11 @@ static int take_apart(const char *name, struct ends *ret, struct err *err)
 		code = take_minimum(&ret->list[1], &ret->minimum, err);
 	for (int i = 0; !code && i < 2; i++) {
 		code = event_spec__parse(&ret->list[i], err);
+		if (!code && ret->list[i].values.by_place)
+			code = err__set(err, -EINVAL,
+					"an interval cannot begin or end at a pattern: name one "
+					"function instead of %s",
+					ret->list[i].name);
 		if (!code && !ret->list[i].kind->attach_at)
 			code = err__set(err, -EINVAL,
 					"an interval cannot begin or end at %s. Use a tracepoint, "

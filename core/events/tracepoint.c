@@ -74,6 +74,11 @@ static int take_apart(const char *argument, struct parts *ret, struct err *err)
 	*ret = (struct parts) {};
 	if (!colon || colon == argument || colon + 1 >= end)
 		return misnamed(argument, err);
+	if (strcspn(argument, "*?[") < len)
+		return err__set(err, -EINVAL,
+				"a tracepoint cannot be a pattern: tracepoint:%s. Name up to %d "
+				"tracepoints, separated by commas (braid events lists them)",
+				argument, EVENTS_MAX);
 	for (at = argument; at < end; at++)
 		if (!isalnum((unsigned char)*at) && *at != '_' && at != colon)
 			return err__set(err, -EINVAL,

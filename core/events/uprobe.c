@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include "core/elf/debugfile.h"
 #include "core/elf/minidebug.h"
 #include "core/events/return_points.h"
+#include "core/events/uprobe_pattern.h"
+#include "core/kernel/uprobe_multi.h"
 #include "core/target/tracker.h"
 #include "probes/probe_set.h"
 #include "probes/usdt.h"
@@ -25,6 +28,7 @@
 
 #define FILES_MAX  16 /* files of one name, for example in containers */
 #define PATH_BYTES 1024
+#define SINGLE_MAX 64 /* functions of a pattern, if each has a link of its own */
 
 struct uprobe {
 	char file[EVENT_NAME_BYTES]; /* a path, or the end of one */
@@ -41,6 +45,24 @@ struct uprobe {
 	char available[300]; /* probes of the last such file, if it is a USDT probe */
 };
 
+/* Marks an event at all functions or probes that match a pattern. */
+static int parse_pattern(struct event_spec *spec, const char *pattern, struct err *err)
+{
+	if (spec->kind == &event_uretprobe)
+		return err__set(err, -EINVAL,
+				"a pattern is for calls, not for returns: write uprobe:, or name "
+				"one function instead of %s",
+				pattern);
+	for (uint32_t i = 0; i < spec->values.n; i++)
+		if (!strcmp(event_value__name(&spec->values.list[i]), PLACE_NAME))
+			return err__set(err, -EINVAL,
+					"the value " PLACE_NAME " of %s has the name of the "
+					"function that was called. Choose another name",
+					spec->name);
+	spec->values.by_place = true;
+	return 0;
+}
+
 static int parse(struct event_spec *spec, struct err *err)
 {
 	const char *argument = event__argument(spec), *kind = spec->kind->name;
@@ -53,6 +75,8 @@ static int parse(struct event_spec *spec, struct err *err)
 				"%s:libc.so.6:malloc, not %s:%s",
 				kind, kind, kind, kind, kind, argument);
 	errno = 0;
+	if (is_pattern(colon + 1))
+		return parse_pattern(spec, colon + 1, err);
 	if (isdigit((unsigned char)colon[1]) &&
 	    (strncmp(colon + 1, "0x", 2) != 0 || !isxdigit((unsigned char)colon[3]) ||
 	     !strtoull(colon + 1, &end, 16) || *end || errno))
@@ -69,6 +93,8 @@ static int parse_usdt(struct event_spec *spec, struct err *err)
 	const char *colon = strchr(argument, ':');
 	const char *second = colon ? strchr(colon + 1, ':') : NULL;
 
+	if (colon && colon != argument && is_pattern(colon + 1))
+		return parse_pattern(spec, colon + 1, err);
 	if (!second || colon == argument || second == colon + 1 || !second[1])
 		return err__set(err, -EINVAL,
 				"a USDT probe is usdt:FILE:PROVIDER:NAME, such as "
@@ -150,12 +176,66 @@ static int attach_return(struct uprobe *uprobe, const struct elf_file *file, uin
 	return ret;
 }
 
+/* Returns the part of the cookie that says at which function or probe the trigger is. Stores it in
+ * *@ret. Returns 0 or -E2BIG with a message. */
+static int cookie_of_place(struct uprobe *uprobe, const char *name, uint64_t *ret, struct err *err)
+{
+	uint32_t place;
+
+	*ret = 0;
+	if (!uprobe->at->values.by_place || uprobe->begins)
+		return 0;
+	place = event_places__add(&uprobe->event->places, name);
+	*ret = (uint64_t)place << COOKIE_PLACE_SHIFT;
+	return place ? 0
+		     : err__set(err, -E2BIG,
+				"%s matches more than %d names. Make the pattern narrower",
+				uprobe->event->spec.name, EVENT_PLACES_MAX);
+}
+
+/* Attaches to all functions that match the pattern. */
+static int attach_matching(struct uprobe *uprobe, const struct elf_file *file, struct err *err)
+{
+	struct matched_functions functions = {};
+	int code = matched_functions__find(file, uprobe->place, &functions, err);
+	struct probe_point *points = calloc(functions.n + 1, sizeof(*points));
+
+	if (!points)
+		code = err__set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; !code && i < functions.n; i++) {
+		uint64_t place;
+
+		code = cookie_of_place(uprobe, functions.list[i].name, &place, err);
+		points[i] = (struct probe_point) { .file = file,
+						   .pc_vaddr = functions.list[i].vaddr,
+						   .cookie = event__cookie(uprobe->event,
+									   uprobe->begins) |
+							     uprobe->values | place };
+	}
+	if (!code && !functions.n)
+		code = -ENOENT;
+	if (!code && functions.n > SINGLE_MAX && !uprobe_multi__is_set(uprobe->program))
+		code = err__set(err, -E2BIG,
+				"%s matches %zu functions of %s, and this kernel attaches them one "
+				"by one (it has no uprobe_multi): at most %d can be probed. Make "
+				"the pattern narrower",
+				uprobe->place, functions.n, uprobe->file, SINGLE_MAX);
+	if (!code)
+		code = probe_set__attach(uprobe->event->probes, uprobe->program, points,
+					 functions.n, err);
+	free(points);
+	matched_functions__done(&functions);
+	return code;
+}
+
 static int attach_place(struct uprobe *uprobe, const struct elf_file *file, struct err *err)
 {
 	struct probe_point point = { .file = file,
 				     .cookie = event__cookie(uprobe->event, uprobe->begins) |
 					       uprobe->values };
 
+	if (uprobe->at->values.by_place)
+		return attach_matching(uprobe, file, err);
 	if (find_place(file, uprobe->place, &point.pc_vaddr))
 		return -ENOENT;
 	if (uprobe->at->kind == &event_uretprobe)
@@ -190,17 +270,36 @@ static int put_arguments(struct uprobe *uprobe, const struct elf_file *file,
 	if (!values->n || uprobe->begins)
 		return 0;
 	n = usdt_args__parse(site->arguments, file, site->pc_vaddr, args, err);
+	if (n == -ENOTSUP && values->is_all) /* a register that probes cannot read */
+		return 0;
 	code = n < 0 ? n : event_values__of_site(values, args, n, &list, err);
 	return code ? code : event__put_values(uprobe->event, &list, ret_cookie, err);
+}
+
+#define SITE_NAME_BYTES 200
+
+/* Writes PROVIDER:NAME. */
+static void site__name(const struct usdt_site *site, char *ret, size_t size)
+{
+	snprintf(ret, size, "%s:%s", site->provider, site->name);
+}
+
+static bool is_sought(const struct uprobe *uprobe, const struct usdt_site *site)
+{
+	char name[SITE_NAME_BYTES];
+
+	site__name(site, name, sizeof(name));
+	return uprobe->at->values.by_place ? !fnmatch(uprobe->place, name, 0)
+					   : !strcmp(uprobe->place, name);
 }
 
 /* Attaches to all sites of the probe. */
 static int attach_sites(struct uprobe *uprobe, const struct elf_file *file, struct err *err)
 {
-	size_t provider = strcspn(uprobe->place, ":");
 	struct usdt_sites sites = {};
 	bool found = false;
-	uint64_t values;
+	uint64_t values, place;
+	char name[SITE_NAME_BYTES];
 	int code = usdt__read(file, &sites, err);
 
 	for (size_t i = 0; !code && i < sites.n; i++) {
@@ -211,17 +310,18 @@ static int attach_sites(struct uprobe *uprobe, const struct elf_file *file, stru
 					     .cookie =
 						     event__cookie(uprobe->event, uprobe->begins) };
 
-		if (strlen(site->provider) != provider ||
-		    memcmp(site->provider, uprobe->place, provider) != 0 ||
-		    strcmp(site->name, uprobe->place + provider + 1) != 0) {
+		if (!is_sought(uprobe, site)) {
 			note_available(uprobe, site);
 			continue;
 		}
 		found = true;
+		site__name(site, name, sizeof(name));
 		code = put_arguments(uprobe, file, site, &values, err);
+		if (!code)
+			code = cookie_of_place(uprobe, name, &place, err);
 		if (code)
 			break;
-		point.cookie |= values;
+		point.cookie |= values | place;
 		code = probe_set__attach(uprobe->event->probes, uprobe->program, &point, 1, err);
 	}
 	usdt_sites__done(&sites);
@@ -343,6 +443,10 @@ static int refuse(const struct uprobe *uprobe, struct err *err)
 				"no target has mapped a file %s, and braid finds no file of that "
 				"name. Give its path",
 				uprobe->file);
+	if (uprobe->at->kind != &event_usdt && uprobe->at->values.by_place)
+		return err__set(err, -ENOENT,
+				"no function of %s matches %s in any available symbol table",
+				uprobe->file, uprobe->place);
 	if (uprobe->at->kind != &event_usdt)
 		return err__set(err, -ENOENT, "%s has no symbol %s in any available symbol table",
 				uprobe->file, uprobe->place);
@@ -387,7 +491,8 @@ static int attach(struct event *event, const struct event_place *place, struct e
 const struct event_kind event_uprobe = {
 	.name = "uprobe",
 	.argument = "FILE:SYMBOL",
-	.help = "Calls of a function of a program or library: uprobe:libc.so.6:malloc",
+	.help = "Calls of a function of a program or library, or of all that match a pattern: "
+		"uprobe:libc.so.6:malloc, uprobe:libpq.so.5:PQ*",
 	.parse = parse,
 	.values = set_values,
 	UPROBE,

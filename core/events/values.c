@@ -406,5 +406,30 @@ size_t values__decode(const struct event_values *values, const struct rec_values
 			snprintf(to, VALUE_TEXT_BYTES, "%" PRIu64, (uint64_t)rec->numbers[i]);
 		labels[i] = (struct sink_label) { values->list[i].label, to };
 	}
+	if (values->places && rec->place && rec->place <= values->places->n)
+		labels[n++] = (struct sink_label) { VALUE_LABEL PLACE_NAME,
+						    values->places->names[rec->place - 1] };
 	return n;
+}
+
+/* --- places --- */
+
+uint32_t event_places__add(struct event_places *places, const char *name)
+{
+	for (size_t i = 0; i < places->n; i++)
+		if (!strcmp(places->names[i], name))
+			return i + 1;
+	if (places->n == EVENT_PLACES_MAX ||
+	    array__reserve(&places->names, &places->cap, places->n + 1, sizeof(*places->names)))
+		return 0;
+	places->names[places->n] = strdup(name);
+	return places->names[places->n] ? ++places->n : 0;
+}
+
+void event_places__done(struct event_places *places)
+{
+	while (places->n)
+		free(places->names[--places->n]);
+	free(places->names);
+	*places = (struct event_places) {};
 }

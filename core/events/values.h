@@ -42,11 +42,31 @@ struct event_value {
 	struct value_spec spec;	       /* set by event_kind.values */
 };
 
+/* The functions or probes of an event's pattern, numbered from 1 (rec_values.place). */
+#define EVENT_PLACES_MAX 1000
+#define PLACE_NAME	 "function" /* name of the value that says which one it was */
+struct event_places {
+	char **names; /* owned */
+	size_t n, cap;
+};
+
+/* Returns the number of the place, which it adds if it is new; 0: there are too many, or out of
+ * memory. */
+uint32_t event_places__add(struct event_places *places, const char *name);
+void event_places__done(struct event_places *places); /* idempotent */
+
 struct event_values {
 	struct event_value list[VALUES_MAX];
 	uint32_t n;
-	bool is_all; /* the list was empty: all arguments */
+	bool is_all;			   /* the list was empty: all arguments */
+	bool by_place;			   /* the event has a pattern */
+	const struct event_places *places; /* those of the event; borrowed; NULL: none */
 };
+
+static inline bool event_values__are_recorded(const struct event_values *values)
+{
+	return values->n || values->is_all || values->by_place;
+}
 
 /* Moves the list at the end of @name, if there is one, to @ret, which has no `spec` yet. Returns 0,
  * or -EINVAL with a message. */
@@ -88,12 +108,13 @@ void event_values__list(const struct event_values *values, struct value_list *re
 struct value_texts {
 	char list[VALUES_MAX][VALUE_TEXT_BYTES];
 };
+#define VALUE_LABELS_MAX (VALUES_MAX + 1) /* values and PLACE_NAME */
 
 /* Returns true if the record, of @size bytes, is well-formed. */
 bool values__are_sane(const struct rec_values *rec, size_t size);
 
-/* Writes the values of a well-formed record to @texts, and the labels to @labels (VALUES_MAX),
- * which borrow them. Returns their number. */
+/* Writes the values of a well-formed record to @texts, and the labels to @labels
+ * (VALUE_LABELS_MAX), which borrow them. Returns their number. */
 size_t values__decode(const struct event_values *values, const struct rec_values *rec,
 		      struct value_texts *texts, struct sink_label *labels);
 

@@ -130,12 +130,13 @@ static int open_capture(struct session *session, struct err *err)
 	for (i = 0; i < n; i++) {
 		const struct event_spec *spec = &opts->events.list[i];
 
-		session->output.sampled[i] =
-			(struct capture_event) { { spec->name, spec->kind->unit },
-						 spec->kind->timed,
-						 spec->kind->pending,
-						 spec->kind->outstanding,
-						 spec->values.n ? &spec->values : NULL };
+		session->output.sampled[i] = (struct capture_event) {
+			{ spec->name, spec->kind->unit },
+			spec->kind->timed,
+			spec->kind->pending,
+			spec->kind->outstanding,
+			event_values__are_recorded(&spec->values) ? &spec->values : NULL
+		};
 	}
 	if (!n) /* a trigger of the tests, or calls that are counted */
 		session->output.sampled[0] =

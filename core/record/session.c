@@ -154,11 +154,15 @@ static void close_runtimes(struct session *session)
 
 static int open_events(struct session *session, struct err *err)
 {
-	const struct session_opts *opts = &session->opts;
+	struct session_opts *opts = &session->opts;
 
 	session->events =
 		events__new(&opts->events, session->half, opts->frequency_hz, opts->period);
-	return session->events ? 0 : err__set(err, -ENOMEM, "out of memory");
+	if (!session->events)
+		return err__set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < opts->events.n; i++)
+		opts->events.list[i].values.places = events__places(session->events, i + 1);
+	return 0;
 }
 
 static int open_code(struct session *session, struct err *err)

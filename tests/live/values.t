@@ -116,6 +116,20 @@ def check_kernel():
     gate.ok(["ret=-2"] in seen["tracepoint"], "a system call's result", seen["tracepoint"])
 
 
+def check_patterns():
+    seen, recording = recorded(f"uprobe:{PROGRAM}:[rv][ua][nl]*,usdt:{PROGRAM}:*:val*(n)", PROGRAM, text=f"{CALLS}\n")
+    gate.equal(collections.Counter(row[0] for row in seen["uprobe"]),
+               collections.Counter({"function=run": 1, "function=values__call": CALLS}), "each function of a pattern")
+    gate.equal(seen["usdt"], expected(lambda i: ["function=braid:value", f"n={-i}"]), "each probe of a pattern, and values")
+    result = gate.braid("report", "--format", "folded", "--event", f"uprobe:{PROGRAM}:[rv][ua][nl]*", "--by",
+                        "value:function", recording.file)
+    gate.equal({line.split(";")[0]: int(line.split()[-1]) for line in result.out.splitlines()},
+               {"run": 1, "values__call": CALLS}, "report --by value:function")
+    for pattern, says in (("*", "at most 1000 can be probed"), ("zz*", "no function of libc.so.6 matches zz*")):
+        result = gate.braid("record", "-e", f"uprobe:libc.so.6:{pattern}", "-o", gate.path("none.db"), "--", "true")
+        gate.ok(result.status == 1 and says in result.err, f"the pattern {pattern} is refused", result.err)
+
+
 def check_interval():
     seen, _ = recorded(f"uprobe:{PROGRAM}:values__call:latency:uretprobe:{PROGRAM}:values__call(ret:s64)", PROGRAM,
                        text=f"{CALLS}\n")
@@ -127,4 +141,5 @@ check_stack_arguments()
 check_sites()
 check_kernel()
 check_interval()
+check_patterns()
 gate.done()

@@ -136,6 +136,10 @@ static void test_refused_values(void)
 	refuses("uprobe:x:f(a b)", "'a b' is no value");
 	refuses("uretprobe:x:f(a,b)", "a return has one value");
 	refuses("uprobe:x:f(a):latency:uretprobe:x:f", "Write the list at the end");
+	refuses("uprobe:x:P*(function)", "has the name of the function");
+	refuses("uretprobe:x:P*", "a pattern is for calls");
+	refuses("uprobe:x:f:latency:uprobe:x:P*", "cannot begin or end at a pattern");
+	refuses("tracepoint:sched:*", "a tracepoint cannot be a pattern");
 	refuses("cpu(x)", "the event cpu has no values");
 }
 
