@@ -145,6 +145,8 @@ int ids__context(struct ids *ids, const struct sink_context *context, uint32_t *
 	bool is_new;
 
 	*ret_id = 0;
+	if (ids->sink->ops->next_context)
+		return ids->sink->ops->next_context(ids->sink, context, err);
 	if (!ids->sink->ops->context)
 		return 0;
 	snprintf(numbers, sizeof(numbers), "%s:%s", context->trace ?: "", context->span ?: "");

@@ -37,6 +37,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_top(int argc, char **argv, const struct runtime *const *runtimes);
+int cmd_trace(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_ps(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_events(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_push(int argc, char **argv, const struct runtime *const *runtimes);

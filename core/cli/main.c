@@ -22,6 +22,8 @@ static const struct command commands[] = {
 	{ "calls", "Count and time every call of interpreted functions, by probes", cmd_calls },
 	{ "dump", "Show what each thread does now, and what it waits for", cmd_dump },
 	{ "top", "Show what runs now, function by function or by thread", cmd_top },
+	{ "trace", "Print each occurrence of events, with values, or counts per second",
+	  cmd_trace },
 	{ "ps", "List running processes that braid can profile, with their runtimes", cmd_ps },
 	{ "events", "List the events that this machine has", cmd_events },
 	{ "probes", "Show probe sites, whether they fire, and the source of frames in use",

@@ -16,6 +16,8 @@ struct live_profile {
 	struct text_ids functions; /* ids of recorded.functions */
 	struct live_window window;
 	struct live_waits waits;
+	struct live_queue queue;
+	struct queued_sample *taken; /* by live_profile__next(); owned */
 	size_t bytes_max, evict_at;
 	uint64_t samples, evicted;
 };
@@ -35,6 +37,7 @@ int live_profile__new(size_t bytes_max, struct live_profile **ret)
 		return -ENOMEM;
 	live->sink.ops = &live_ops;
 	live_waits__init(&live->waits);
+	live_queue__init(&live->queue, 0);
 	live->bytes_max = live->evict_at = bytes_max;
 	if (recorded__init(&live->recorded)) {
 		live_profile__free(live);
@@ -50,6 +53,8 @@ void live_profile__free(struct live_profile *live)
 		return;
 	live_window__done(&live->window);
 	live_waits__done(&live->waits);
+	live_queue__done(&live->queue);
+	free(live->taken);
 	recorded__done(&live->recorded);
 	text_ids__done(&live->functions);
 	free(live);
@@ -100,6 +105,7 @@ void live_profile__stats(const struct live_profile *live, struct live_profile_st
 {
 	*ret = (struct live_profile_stats) { .samples = live->samples,
 					     .evicted = live->evicted,
+					     .dropped = live->queue.dropped,
 					     .stacks = live->recorded.stacks.n,
 					     .bytes = bytes_of(live) };
 }
@@ -367,6 +373,10 @@ static int take_sample(struct sink *sink, const struct sink_sample *sample, stru
 	if (sample->flags & SAMPLE_UNDER_WAY)
 		return result(take_under_way(live, sample), err);
 	live->samples++;
+	if (live->queue.max)
+		return sample->flags & SAMPLE_REST
+			       ? 0
+			       : result(live_queue__add(&live->queue, sample), err);
 	if (lacks(&live->recorded, sample)) {
 		live->evicted++;
 		return 0;
@@ -374,6 +384,51 @@ static int take_sample(struct sink *sink, const struct sink_sample *sample, stru
 	ret = live->window.n ? add_to_window(live, sample)
 			     : recorded__add_sample(&live->recorded, sample);
 	return result(ret ? ret : make_room(live), err);
+}
+
+static int take_context(struct sink *sink, const struct sink_context *context, struct err *err)
+{
+	struct live_profile *live = live_of(sink);
+
+	return live->queue.max ? result(live_queue__context(&live->queue, context), err) : 0;
+}
+
+void live_profile__queue(struct live_profile *live, size_t max)
+{
+	live_queue__init(&live->queue, max);
+}
+
+int live_profile__next(struct live_profile *live, bool stack, struct live_sample *ret)
+{
+	struct recorded *recorded = &live->recorded;
+	const struct sink_sample *sample;
+	uint32_t event;
+	int code = 0;
+
+	free(live->taken);
+	live->taken = live_queue__take(&live->queue);
+	if (!live->taken)
+		return 0;
+	sample = &live->taken->sample;
+	event = recorded__find(&recorded->events, sample->event);
+	if (event == RECORDED_NONE)
+		return -ENOENT;
+	if (stack) {
+		recorded__clear_samples(recorded);
+		if (!lacks(recorded, sample))
+			code = recorded__add_sample(recorded, sample);
+		else
+			live->evicted++;
+		code = code ? code : make_room(live);
+	}
+	*ret = (struct live_sample) {
+		.queued = live->taken,
+		.event = recorded__text(recorded, recorded->events.rows[event].name),
+		.unit = recorded__text(recorded, recorded->events.rows[event].unit),
+		.thread =
+			group__thread(recorded, recorded__find(&recorded->threads, sample->thread)),
+	};
+	return code ? code : 1;
 }
 
 static int take_source(struct sink *sink, const struct sink_source *source, struct err *err)
@@ -407,6 +462,7 @@ static const struct sink_ops live_ops = {
 	.frame_is_loop = take_frame_is_loop,
 	.locations = take_locations,
 	.node = take_node,
+	.next_context = take_context,
 	.sample = take_sample,
 	.source = take_source,
 	.has_frame = has_frame,

@@ -2,6 +2,7 @@
 #ifndef BRAID_LIVE_PROFILE_H
 #define BRAID_LIVE_PROFILE_H
 
+#include "core/live/live_queue.h"
 #include "core/profile/build.h"
 #include "core/profile/sink.h"
 
@@ -27,6 +28,21 @@ int live_profile__kind(struct live_profile *live, int kind, const char *name, co
 int live_profile__window(struct live_profile *live, unsigned slots, uint64_t now_ns);
 void live_profile__advance(struct live_profile *live, uint64_t now_ns);
 
+/* Stores samples one by one instead of their sums, at most @max at a time; must be called before
+ * the first sample. */
+void live_profile__queue(struct live_profile *live, size_t max);
+
+/* A sample with the data of its event and thread, borrowed until the next call. */
+struct live_sample {
+	const struct queued_sample *queued;
+	const char *event, *unit;
+	struct profile_thread_of thread;
+};
+
+/* Takes the first stored sample. With @stack, it becomes the only sample of live_profile__get().
+ * Returns 1; 0: there is none; or -ENOMEM. */
+int live_profile__next(struct live_profile *live, bool stack, struct live_sample *ret);
+
 /* Waits that have not ended have no samples yet. They are added in rounds, with a window only.
  * live_profile__look() begins a round and removes the waits of the previous one. Then
  * live_profile__waits() is called for each waiting thread. If the previous round had the same wait,
@@ -42,6 +58,7 @@ int live_profile__get(const struct live_profile *live, const struct profile_filt
 
 struct live_profile_stats {
 	uint64_t samples, evicted; /* all samples; those that were evicted */
+	uint64_t dropped;	   /* samples that a full queue did not take */
 	size_t stacks, bytes;
 };
 void live_profile__stats(const struct live_profile *live, struct live_profile_stats *ret);
