@@ -81,6 +81,7 @@
 	/* counted by user space */                                                            \
 	X(CONTEXT_GONE, "request contexts missing: not sent with their samples")               \
 	X(CONTEXT_MALFORMED, "request contexts cut: incomplete attribute")                     \
+	X(PARKED_MOVED, "waiting tasks left out: they ran while their stack was read")         \
 	X(UNFINISHED, "samples left out: the end of their interval was not seen")              \
 	X(UNTIMED, "occurrences left out: whether they reach the minimum is unknown")          \
 	X(PROCESS_UNREAD, "processes not analyzed: no descriptor or memory left")              \

@@ -31,6 +31,10 @@ struct function_rules {
 	/* Functions without their own name, which only their lines distinguish. */
 	const char *const *nameless;
 
+	/* Word for tasks that wait on no thread, "goroutines"; NULL: such waits are not recorded.
+	 */
+	const char *tasks;
+
 	/* Functions that wait, of the language or of its native code. */
 	const struct wait_rule *waits;
 };

@@ -24,6 +24,17 @@ struct host_map *host_map__named(const char *name)
 	return NULL;
 }
 
+/* Most maps have far more room than entries, so that pages without an entry are never touched. */
+static struct host_entry *map_entries(uint32_t max)
+{
+	void *entries = mmap(NULL, (max + 1) * sizeof(struct host_entry), PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (entries == MAP_FAILED)
+		abort(); /* out of memory */
+	return entries;
+}
+
 struct host_map *host_map__add(const char *name, const void *map, bool is_array, uint32_t key_size,
 			       uint32_t value_size, uint32_t max)
 {
@@ -40,7 +51,7 @@ struct host_map *host_map__add(const char *name, const void *map, bool is_array,
 		.value_size = value_size,
 		.n = is_array ? max : 0,
 		.max = max,
-		.entries = calloc(max, sizeof(struct host_entry)),
+		.entries = map_entries(max),
 	};
 	for (uint32_t i = 0; value_size && i < host_map->n; i++)
 		host_map->entries[i].value = calloc(1, value_size);
@@ -150,7 +161,7 @@ void host__done(void)
 {
 	for (size_t i = 0; i < host.n_maps; i++) {
 		host_map__clear(host.maps[i].map);
-		free(host.maps[i].entries);
+		munmap(host.maps[i].entries, (host.maps[i].max + 1) * sizeof(struct host_entry));
 	}
 	host.n_maps = 0;
 }

@@ -11,7 +11,7 @@
 
 void contexts__done(struct contexts *contexts)
 {
-	for (size_t i = 0; contexts->list && i < CONTEXTS_KEPT; i++) {
+	for (size_t i = 0; contexts->list && i < CONTEXTS_PLACES; i++) {
 		free(contexts->list[i].rec);
 		free(contexts->list[i].values);
 	}
@@ -23,8 +23,10 @@ void contexts__done(struct contexts *contexts)
 static struct context_kept *place_of(struct contexts *contexts, uint32_t number)
 {
 	if (!contexts->list)
-		contexts->list = calloc(CONTEXTS_KEPT, sizeof(*contexts->list));
-	return contexts->list ? &contexts->list[number % CONTEXTS_KEPT] : NULL;
+		contexts->list = calloc(CONTEXTS_PLACES, sizeof(*contexts->list));
+	if (!contexts->list)
+		return NULL;
+	return &contexts->list[number == CONTEXT_OWN ? CONTEXTS_KEPT : number % CONTEXTS_KEPT];
 }
 
 int contexts__keep(struct contexts *contexts, const struct rec_context *rec, size_t size)
@@ -101,6 +103,24 @@ static int find_names(const struct attributes *attributes, struct process *proce
 	return 0;
 }
 
+/* Adds the labels of a record with names. */
+static void add_named(struct contexts *contexts, const struct rec_context *rec,
+		      struct context *ret)
+{
+	const char *at = (const char *)rec->attributes, *end = at + rec->head.size;
+
+	while (at < end && ret->sink.n_labels < PROCESS_CONTEXT_KEYS_MAX) {
+		const char *name = at, *value = at + strnlen(at, end - at) + 1;
+
+		if (value >= end || !memchr(value, '\0', end - value)) {
+			ret->is_malformed = true;
+			return;
+		}
+		contexts->labels[ret->sink.n_labels++] = (struct sink_label) { name, value };
+		at = value + strlen(value) + 1;
+	}
+}
+
 /* Adds the request context in @rec. */
 static int add_request(struct contexts *contexts, const struct rec_context *rec,
 		       struct process *process, struct context *ret)
@@ -133,8 +153,7 @@ static int add_request(struct contexts *contexts, const struct rec_context *rec,
 int contexts__find(struct contexts *contexts, uint32_t number, struct process *process,
 		   const struct event_values *values, struct context *ret)
 {
-	const struct context_kept *kept =
-		contexts->list ? &contexts->list[number % CONTEXTS_KEPT] : NULL;
+	const struct context_kept *kept = contexts->list ? place_of(contexts, number) : NULL;
 	bool has_request = kept && kept->rec && kept->rec->number == number;
 	bool has_values = values && kept && kept->values && kept->values->number == number;
 	int code = 0;
@@ -142,7 +161,9 @@ int contexts__find(struct contexts *contexts, uint32_t number, struct process *p
 	if (!has_request && !has_values)
 		return -ENOENT;
 	*ret = (struct context) { .sink.labels = contexts->labels };
-	if (has_request)
+	if (has_request && kept->rec->head.valid == CONTEXT_NAMED)
+		add_named(contexts, kept->rec, ret);
+	else if (has_request)
 		code = add_request(contexts, kept->rec, process, ret);
 	if (!code && has_values)
 		ret->sink.n_labels += values__decode(values, kept->values, &contexts->values,

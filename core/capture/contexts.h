@@ -16,6 +16,9 @@
  * records in between, so that the newest CONTEXTS_KEPT contexts are stored. */
 #define CONTEXTS_KEPT 4096 /* a power of two */
 
+/* Its own place: the context of a sample that user space takes, recorded at once (CONTEXT_OWN). */
+#define CONTEXTS_PLACES (CONTEXTS_KEPT + 1)
+
 struct context_kept {
 	struct rec_context *rec; /* with its own number */
 	size_t cap;
@@ -24,7 +27,7 @@ struct context_kept {
 
 /* All zero is an empty set. */
 struct contexts {
-	struct context_kept *list; /* CONTEXTS_KEPT; NULL: none was sent yet */
+	struct context_kept *list; /* CONTEXTS_PLACES; NULL: none was sent yet */
 	char trace[33], span[17];
 	struct sink_label labels[PROCESS_CONTEXT_KEYS_MAX + VALUE_LABELS_MAX];
 	char texts[PROCESS_CONTEXT_KEYS_MAX][UINT8_MAX + 1];

@@ -245,10 +245,11 @@ static uint32_t parse_states(struct argp_state *state, const char *list)
 				break;
 		}
 		if (condition.state >= THREAD_STATES_N)
-			cli__misused(state,
-				     "--state takes running, preempted, waiting, stopped, or "
-				     "several with commas, not '%s'",
-				     list);
+			cli__misused(
+				state,
+				"--state takes running, preempted, waiting, stopped, parked, or "
+				"several with commas, not '%s'",
+				list);
 		bits |= 1U << condition.state;
 		at += len + 1;
 	} while (at[-1]);

@@ -51,16 +51,20 @@ static void describe_time(const uint64_t *by_state, const char *name, double dur
 			  size_t size)
 {
 	uint64_t waits = by_state[STATE_BLOCKED] + by_state[STATE_STOPPED];
-	char sum[32], runs[32], waiting[32], preempted[32];
+	char sum[32], runs[32], waiting[32], preempted[32], parked[32], tasks[64] = "";
 
 	amount(PROFILE_NANOSECONDS, sum_of(by_state), sum);
 	amount(PROFILE_NANOSECONDS, by_state[STATE_RUNS] + by_state[STATE_UNKNOWN], runs);
 	amount(PROFILE_NANOSECONDS, waits, waiting);
 	amount(PROFILE_NANOSECONDS, by_state[STATE_PREEMPTED], preempted);
+	amount(PROFILE_NANOSECONDS, sum_of(by_state) - by_state[STATE_PARKED], sum);
+	if (by_state[STATE_PARKED])
+		snprintf(tasks, sizeof(tasks), "; %s of parked tasks",
+			 amount(PROFILE_NANOSECONDS, by_state[STATE_PARKED], parked));
 	if (!strcmp(name, event_wall.name))
 		snprintf(buf, size,
-			 "= %s of threads' time in %.1f s: %s on CPU, %s waiting, %s preempted",
-			 sum, duration_s, runs, waiting, preempted);
+			 "= %s of threads' time in %.1f s: %s on CPU, %s waiting, %s preempted%s",
+			 sum, duration_s, runs, waiting, preempted, tasks);
 	else if (!strcmp(name, event_off_cpu.name))
 		snprintf(buf, size, "= %s off the CPU in %.1f s: %s waiting, %s preempted", sum,
 			 duration_s, waiting, preempted);

@@ -25,12 +25,14 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bpf/host/host.h"
 #include "bpf/host/programs.h"
 #include "core/base/memory.h"
+#include "core/base/util.h"
 
 /* maximum number of new code objects: functions of waiting threads that no sample had before */
 #define CODES 65536
@@ -89,6 +91,32 @@ void host_half__free(struct host_half *host_half)
 	free(host_half);
 }
 
+/* Reduces the sample to the walkers' sections. Returns its new size. */
+static size_t drop_native(struct rec_sample *rec, size_t size)
+{
+	uint64_t *words = (uint64_t *)(rec + 1) + rec->n_kernel;
+	size_t native = 2 * (size_t)rec->n_native;
+
+	memmove(words, words + native, size - sizeof(*rec) - 8 * (rec->n_kernel + native));
+	rec->n_native = 0;
+	rec->flags &= ~(SAMPLE_COMPLETE | SAMPLE_HAS_STACK);
+	return size - 8 * native;
+}
+
+static void complete_task(const struct waiting_task *task, struct rec_sample *rec, size_t *size)
+{
+	rec->tid = PARKED_TID;
+	rec->task = task->id;
+	rec->context = task->context;
+	rec->weight = max_of(lround(task->stands_for), 1L);
+	rec->total = llround((double)rec->value * task->stands_for);
+	rec->peer = 0;
+	rec->object = 0;
+	rec->condition = (struct rec_condition) { .state = STATE_PARKED, .syscall = NO_SYSCALL };
+	if (!task->has_native_frames)
+		*size = drop_native(rec, *size);
+}
+
 /* Completes a sample with the caller's data; the programs' data about the thread stay. */
 static int complete(struct host_half *host_half, const struct rec_sample *from, size_t size)
 {
@@ -109,6 +137,8 @@ static int complete(struct host_half *host_half, const struct rec_sample *from, 
 		rec->peer = sample->peer;
 	if (sample->object)
 		rec->object = sample->object;
+	if (sample->task)
+		complete_task(sample->task, rec, &size);
 	ret = host_half->record(host_half->ctx, rec, size);
 	free(rec);
 	return ret;
@@ -187,6 +217,22 @@ static int sample_kernel(struct host_half *host_half)
 	return complete(host_half, &rec.head, sizeof(rec.head) + 8 * thread->n_kernel);
 }
 
+/* Sets the data by which the programs see a task instead of a thread. *@memory becomes the memory
+ * in which the task is walked; the caller frees *@ret_inner. */
+static int begin_task(const struct waiting_task *task, struct host_thread *at,
+		      struct memory **memory, struct memory **ret_inner)
+{
+	struct memory *patched = NULL;
+
+	at->kernel = NULL;
+	at->suspended = task->has_regs;
+	if (memory__patched(*memory, &patched))
+		return -ENOMEM;
+	*ret_inner = *memory;
+	*memory = patched;
+	return memory__patch(patched, task->patches, task->n_patches);
+}
+
 int host_half__sample(struct host_half *host_half, const struct space *space,
 		      const struct waiting_thread *thread, const struct waiting_sample *sample,
 		      int (*record)(void *ctx, const void *data, size_t size), void *ctx)
@@ -202,7 +248,7 @@ int host_half__sample(struct host_half *host_half, const struct space *space,
 				  .trampoline = thread->trampoline,
 				  .returns = (const uint64_t(*)[2])thread->returns,
 				  .n_returns = thread->n_returns };
-	struct memory *memory = NULL;
+	struct memory *memory = NULL, *inner = NULL;
 
 	host_half->thread = thread;
 	host_half->sample = sample;
@@ -213,7 +259,12 @@ int host_half__sample(struct host_half *host_half, const struct space *space,
 		return sample_kernel(host_half);
 	if (memory__of_process(thread->tgid, &memory))
 		return -ENOMEM;
-	forget_sample_before();
+	if (sample->task && begin_task(sample->task, &at, &memory, &inner)) {
+		host_half->ret = -ENOMEM;
+		goto out;
+	}
+	if (!sample->task)
+		forget_sample_before();
 	share(host_half, space);
 	memcpy(at.regs, thread->regs, sizeof(at.regs));
 	host.memory = memory;
@@ -222,6 +273,8 @@ int host_half__sample(struct host_half *host_half, const struct space *space,
 	host_programs__sample(&at, sample->time_ns);
 	host.on_record = NULL;
 	host.memory = NULL;
+out:
 	memory__free(memory);
+	memory__free(inner);
 	return host_half->ret;
 }

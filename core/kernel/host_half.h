@@ -2,10 +2,12 @@
 #ifndef BRAID_HOST_HALF_H
 #define BRAID_HOST_HALF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "bpf/waiting.h"
+#include "core/base/memory.h"
 #include "core/kernel/kernel_half.h"
 #include "core/kernel/spaces.h"
 #include "core/kernel/table_arena.h"
@@ -19,12 +21,24 @@ int host_half__new(const struct kernel_half *half, const struct table_arena *are
 		   struct host_half **ret);	   /* -ENOMEM */
 void host_half__free(struct host_half *host_half); /* NULL is fine */
 
+/* A task that is on no thread. Each sample of a task has another time. */
+struct waiting_task {
+	uint64_t id;
+	double stands_for;	/* tasks, with itself */
+	uint32_t context;	/* as in rec_sample */
+	bool has_regs;		/* the thread's registers are those with which it continues */
+	bool has_native_frames; /* and the native frames are its own */
+	const struct memory_patch *patches; /* changes of the memory in which it is walked */
+	size_t n_patches;
+};
+
 /* The data of such a sample besides its frames. */
 struct waiting_sample {
 	uint64_t time_ns, value, object, link;
 	uint32_t event, peer;
 	uint32_t flags; /* additional SAMPLE_* */
 	struct rec_condition condition;
+	const struct waiting_task *task; /* NULL: the thread itself is sampled */
 };
 
 /* Takes a sample of @thread, which runs in @space. Passes its records to @record, as the ring

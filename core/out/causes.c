@@ -117,6 +117,12 @@ static void name_wait(struct causes *causes, uint32_t node, struct cause *ret)
 		ret->lock = true;
 		return;
 	}
+	if (!strcmp(state_of(profile, node), "parked")) {
+		what = runtime_wait(profile, node);
+		ret->what = what ? what : "an event";
+		ret->lock = what && !strcmp(what, "a lock");
+		return;
+	}
 	if (!call)
 		return;
 	if (call == &calls[0]) { /* the call does not show the purpose of the futex */

@@ -10,6 +10,7 @@
 
 #include "core/base/escape.h"
 #include "core/base/util.h"
+#include "core/profile/function_rules.h"
 #include "core/profile/sink.h"
 
 static int compare_frames(const void *a, const void *b, void *arg)
@@ -365,6 +366,27 @@ static uint64_t on_cpu(uint64_t total, uint64_t waiting, uint64_t preempted)
 	return rest - min_of(preempted, rest);
 }
 
+/* Writes a note on waits of tasks that are on no thread. Returns false if there is none. */
+static bool note_parked(const struct profile *profile, char *note)
+{
+	const char *tasks = function_rules__tasks(profile);
+	char text[32];
+
+	output__weight(profile, profile->parked, text, sizeof(text));
+	if (profile->parked)
+		snprintf(note, OUTPUT_NOTE_BYTES,
+			 "parked: %s of the waiting is of tasks on no thread, from %" PRIu64
+			 " samples",
+			 text, profile->parked_samples);
+	else if (tasks && profile->waiting && !profile->has_parked)
+		snprintf(note, OUTPUT_NOTE_BYTES,
+			 "waits of %s on no thread are not included (-e wall has them, as parked)",
+			 tasks);
+	else
+		return false;
+	return true;
+}
+
 size_t output__notes(const struct profile *profile, char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES])
 {
 	char text[3][32], inferred[PROFILE_INFERRED_BYTES];
@@ -399,6 +421,7 @@ size_t output__notes(const struct profile *profile, char notes[OUTPUT_NOTES_MAX]
 			 profile->unbroken.threads == 1 ? "" : "s", text[0],
 			 profile->unbroken.hidden ? "show" : "auto hides them");
 	}
+	n += note_parked(profile, notes[n]);
 	return n;
 }
 

@@ -44,7 +44,7 @@ void output__summary(const struct profile *profile, char *buf, size_t size);
 /* Writes the notes below the summary, one line each, printable. The first divides weights into
  * running and not running. The last are the idle time that was left out, and unbroken waits.
  * Returns the number of notes. */
-#define OUTPUT_NOTES_MAX  5
+#define OUTPUT_NOTES_MAX  6
 #define OUTPUT_NOTE_BYTES 320
 size_t output__notes(const struct profile *profile,
 		     char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES]);

@@ -324,7 +324,8 @@ static enum profile_state state_of(const struct rec_condition *condition)
 {
 	if (condition->state == STATE_PREEMPTED)
 		return PROFILE_PREEMPTED;
-	if (condition->state != STATE_BLOCKED && condition->state != STATE_STOPPED)
+	if (condition->state != STATE_BLOCKED && condition->state != STATE_STOPPED &&
+	    condition->state != STATE_PARKED)
 		return PROFILE_RUNNING;
 	return condition->lock == LOCK_WAITED ? PROFILE_LOCKED : PROFILE_WAITING;
 }
@@ -370,8 +371,11 @@ static int add_sum(struct build *build, struct sum *sum)
 
 	if (add_frames(build, stack, sum->samples, &n))
 		return -ENOMEM;
+	build->profile->has_parked |= sum->parked > 0;
 	if (is_idle(build, sum) || is_unbroken(build, sum))
 		return 0;
+	build->profile->parked += sum->parked;
+	build->profile->parked_samples += sum->parked ? sum->samples : 0;
 	build->profile->samples += sum->samples;
 	if (__builtin_add_overflow(build->profile->occurrences, sum->occurrences,
 				   &build->profile->occurrences))

@@ -92,3 +92,14 @@ const char *function_rules__wait(const struct profile *profile, const struct pro
 				return wait->what;
 	return NULL;
 }
+
+const char *function_rules__tasks(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->n_kinds; i++) {
+		const struct function_rules *rules = rules_of_kind(profile, i);
+
+		if (rules && rules->tasks)
+			return rules->tasks;
+	}
+	return NULL;
+}

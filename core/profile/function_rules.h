@@ -29,4 +29,7 @@ bool function_rules__is_nameless(const struct profile *profile, const struct pro
  * NULL. */
 const char *function_rules__wait(const struct profile *profile, const struct profile_frame *frame);
 
+/* Returns the word for tasks of a runtime in the profile that wait on no thread, or NULL. */
+const char *function_rules__tasks(const struct profile *profile);
+
 #endif

@@ -39,10 +39,9 @@ enum profile_by group__find(const char *name)
 const char *group__state(const struct rec_condition *condition)
 {
 	static const char *const states[THREAD_STATES_N] = {
-		[STATE_RUNS] = "running",
-		[STATE_PREEMPTED] = "preempted",
-		[STATE_BLOCKED] = "waiting",
-		[STATE_STOPPED] = "stopped",
+		[STATE_RUNS] = "running",    [STATE_PREEMPTED] = "preempted",
+		[STATE_BLOCKED] = "waiting", [STATE_STOPPED] = "stopped",
+		[STATE_PARKED] = "parked",
 	};
 
 	return condition->state < THREAD_STATES_N ? states[condition->state] : NULL;

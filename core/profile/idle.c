@@ -149,6 +149,7 @@ bool idle__matches(const struct idle_rule *const *rules, const struct recorded *
 		.has_image = has_image,
 	};
 
-	return stack->condition.state == STATE_BLOCKED && stack->condition.lock != LOCK_WAITED &&
-	       idle__fits(rules, &wait);
+	return (stack->condition.state == STATE_BLOCKED ||
+		stack->condition.state == STATE_PARKED) &&
+	       stack->condition.lock != LOCK_WAITED && idle__fits(rules, &wait);
 }

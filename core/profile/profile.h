@@ -223,6 +223,9 @@ struct profile {
 	double frequency_hz;
 	uint64_t total;		     /* sum of all weights */
 	uint64_t waiting, preempted; /* parts of `total`, as for nodes */
+	uint64_t parked;	     /* part of `waiting` of tasks that were on no thread */
+	uint64_t parked_samples;     /* its samples */
+	bool has_parked;	     /* there are such waits, shown or hidden as idle */
 	uint64_t samples;	     /* number of samples; 0: unknown */
 	uint64_t occurrences; /* number of occurrences that the samples stand for; 0: unknown */
 	struct profile_loss *losses; /* only counters that are not zero */

@@ -231,6 +231,9 @@ struct profile *profile__like(const struct profile *from)
 	to->idle = from->idle;
 	to->unbroken = from->unbroken;
 	to->evidence = from->evidence;
+	to->parked = from->parked;
+	to->parked_samples = from->parked_samples;
+	to->has_parked = from->has_parked;
 	to->duration_s = from->duration_s;
 	to->frequency_hz = from->frequency_hz;
 	to->samples = from->samples;

@@ -19,6 +19,10 @@ static void add_stack(struct sum *sum, const struct recorded_stack *stack)
 		add(&sum->waiting, stack->value);
 		add(&sum->waits, stack->occurrences);
 	}
+	if (stack->condition.state == STATE_PARKED) { /* the number of waits is unknown */
+		add(&sum->waiting, stack->value);
+		add(&sum->parked, stack->value);
+	}
 	if (stack->condition.state == STATE_PREEMPTED) {
 		add(&sum->preempted, stack->value);
 		add(&sum->preemptions, stack->occurrences);
@@ -33,7 +37,8 @@ static void add_stack(struct sum *sum, const struct recorded_stack *stack)
 static int number_wait(struct intern *waits, const struct profile_filter *filter,
 		       const struct recorded_stack *stack, uint32_t *ret)
 {
-	bool ruled = filter->idle && stack->condition.state == STATE_BLOCKED;
+	bool ruled = filter->idle && (stack->condition.state == STATE_BLOCKED ||
+				      stack->condition.state == STATE_PARKED);
 	bool threads = ruled || filter->threads;
 	uint64_t condition =
 		(uint64_t)stack->condition.lock << 16 | (uint16_t)stack->condition.syscall;

@@ -10,6 +10,7 @@
 struct sum {
 	const struct recorded_stack *stack; /* one of the stacks */
 	uint64_t samples, occurrences, value, waiting, preempted;
+	uint64_t parked;	     /* part of waiting of tasks that were on no thread */
 	uint64_t waits, preemptions; /* parts of occurrences */
 	uint32_t node;		     /* for the caller: node of a profile where the stack ends */
 	bool hidden;		     /* for the caller: left out of the profile */

@@ -138,6 +138,7 @@ static void raw_counters(const struct session *session, uint64_t ret_counters[CO
 	ret_counters[COUNT_ALLOC_CODES] = events__left_out(session->events);
 	ret_counters[COUNT_IMAGE_UNREAD] = images__stats(session->code.images)->unread;
 	ret_counters[COUNT_TABLE_UNPLACED] = images__stats(session->code.images)->tableless;
+	ret_counters[COUNT_PARKED_MOVED] = session->parked.n_moved;
 }
 
 /* Returns the counters of the current recording, from the cumulative counters @raw. */

@@ -331,6 +331,11 @@ static int keep_events(struct session *session, struct err *err)
 	return events__keep(session->events, err);
 }
 
+static int sample_parked(struct session *session, struct err *err)
+{
+	return session__sample_parked(session, false, err);
+}
+
 int session__step(struct session *session, bool *ret_over, struct err *err)
 {
 	static const step_fn on_round[] = {
@@ -343,6 +348,7 @@ int session__step(struct session *session, bool *ret_over, struct err *err)
 		keep_events,
 		session__read_ahead,
 		load_ahead,
+		sample_parked,
 		tick,
 	};
 	uint64_t now = now_ns();

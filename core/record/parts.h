@@ -21,6 +21,7 @@
  *   counters.c     publishing          figures about the recording: written to it, and published
  *   limit.c        limit               --max-overhead
  *   ahead.c        ahead               processes of a scope, read before a sample finds them
+ *   parked.c       parked              tasks that are on no thread
  *   waiting.c      waiting             threads that wait at the beginning and at the end
  *   under_way.c    -                   threads in a system call or a lock's wait at the end
  *   outstanding.c  outstanding         allocations that are not freed at the end */
@@ -137,6 +138,11 @@ struct session_waiting {
 	struct pending_record *samples; /* samples of threads that wait at the end; owned */
 };
 
+struct session_parked {
+	uint64_t last_ns, next_ns; /* time of the last round of samples, and of the next one */
+	uint64_t n_moved;	   /* tasks that ran while they were read */
+};
+
 struct session_loop {
 	enum session_end end;
 	uint64_t now_ns;    /* when the round or tick began */
@@ -187,6 +193,7 @@ struct session {
 	struct session_limited limit;
 	struct session_ahead ahead;
 	struct session_waiting waiting;
+	struct session_parked parked;
 	struct session_outstanding outstanding;
 	struct session_loop loop;
 };
@@ -326,6 +333,12 @@ void session__add_finished(const struct session *session, struct capture_stats *
 
 /* Lets events follow changes of the targets. */
 int session__follow(struct session *session, struct err *err);
+
+/* Samples tasks that are on no thread, if the time has come. @last: at the end of the recording. */
+int session__sample_parked(struct session *session, bool last, struct err *err);
+
+/* No valid address: a rule that needs the register ends the task's stack. */
+#define UNKNOWN_TASK_REG 0xdead000000000000ULL
 
 /* Attaches the programs that events of waiting need for the targets' threads, before sampling
  * starts. */

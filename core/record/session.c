@@ -453,7 +453,9 @@ static int stop(struct session *session, struct session_summary *summary, struct
 	if (session->opts.source == RUNTIME_SOURCE_CALLS)
 		tracker__stop_probes(session->tracker);
 	/* The kernel half still reports threads that wake up during this. */
-	ret = session__sample_waiting(session, err);
+	ret = session__sample_parked(session, true, err);
+	if (!ret)
+		ret = session__sample_waiting(session, err);
 	if (!ret)
 		ret = session__sample_under_way(session, err);
 	events__detach(session->events);

@@ -14,10 +14,16 @@ static const char *const library_functions[] = { "runtime.*",  "runtime/*", "int
 						 "net/http.*", "reflect.*", NULL };
 
 static const struct wait_rule waits[] = { { "sync.??@(Mutex|RWMutex)?.@(Lock|RLock)*", "a lock" },
+					  { "sync.??WaitGroup?.Wait", "other goroutines" },
+					  { "sync.??Cond?.Wait", "a condition" },
+					  { "runtime.@(chanrecv|chansend|selectgo)*", "a channel" },
+					  { "internal/poll.runtime_pollWait", "I/O" },
+					  { "time.Sleep", "a timer" },
 					  {} };
 
 const struct function_rules go_function_rules = { .runtime = "go",
 						  .library_files = library_files,
 						  .library_functions = library_functions,
 						  .compiled = true,
+						  .tasks = "goroutines",
 						  .waits = waits };
