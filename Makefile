@@ -152,12 +152,14 @@ $(OUTPUT)/braid: $(OUTPUT)/core/cli/main.o $(OUTPUT)/libbraid.a
 $(OUTPUT)/$(SHARED): runtimes/ruby/$(notdir $(SHARED))
 	$(Q)install -Dm644 $< $@
 
-# The library for LD_PRELOAD runs in any process: it has no sanitizer, and requires only libc.
+# The library for LD_PRELOAD runs in any process: it has no sanitizer, and requires only libc. A jump across
+# a boundary of 32 bytes is slow on some CPUs: a pair of malloc and free took 2.2 ns more.
 $(OUTPUT)/$(HEAP): $(HEAP_SRC) $(wildcard probes/heap/*.h) bpf/alloc.h $(FLAGS_STAMP)
 	$(call msg,LIB,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(WARN) -O2 $(CFLAGS) $(if $(WERROR),-Werror) -fPIC -shared \
-		-fvisibility=hidden -fno-builtin -ftls-model=initial-exec $(LDFLAGS) -Wl,-z,nodelete,-z,now \
+		-fvisibility=hidden -fno-builtin -fno-reorder-blocks-and-partition -falign-functions=32 \
+		-ftls-model=initial-exec $(LDFLAGS) -Wl,-z,nodelete,-z,now \
 		$(HEAP_SRC) -o $@
 
 $(OUTPUT)/tests/unit/t_heap: | $(OUTPUT)/$(HEAP)

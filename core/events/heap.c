@@ -72,13 +72,13 @@ static int add_site(struct event *event, const struct elf_file *file, const stru
 	return 0;
 }
 
-/* Attaches to all sites of one of the probes. */
+/* Attaches to all sites of one of the probes, at once: they can share links. */
 static int attach_probe(struct event *event, const struct elf_file *file,
 			const struct usdt_sites *sites, int which, size_t *ret_n, struct err *err)
 {
 	const struct bpf_program *program = kernel_half__program(event->half, &programs[which]);
-	struct probe_point point;
-	int ret = 0;
+	struct probe_point *points = calloc(max_of(sites->n, 1U), sizeof(*points));
+	int ret = points ? 0 : err__set(err, -ENOMEM, "out of memory");
 
 	*ret_n = 0;
 	for (size_t i = 0; !ret && i < sites->n; i++) {
@@ -87,11 +87,12 @@ static int attach_probe(struct event *event, const struct elf_file *file,
 		if (strcmp(site->provider, PROVIDER) != 0 ||
 		    strcmp(site->name, probes[which].name) != 0)
 			continue;
-		ret = add_site(event, file, site, probes[which].n_args, &point, err);
-		if (!ret)
-			ret = probe_set__attach(event->probes, program, &point, 1, err);
+		ret = add_site(event, file, site, probes[which].n_args, &points[*ret_n], err);
 		(*ret_n)++;
 	}
+	if (!ret)
+		ret = probe_set__attach(event->probes, program, points, *ret_n, err);
+	free(points);
 	return ret;
 }
 

@@ -213,29 +213,37 @@ static __attribute__((constructor)) void resolve_now(void)
 void free_sized(void *address, size_t bytes); /* C23: not in the headers yet */
 void free_aligned_sized(void *address, size_t alignment, size_t bytes);
 
+/* Returns from a wrapper with the result of @call. These are macros, as the debug information would
+ * have an inlined function as another leaf. */
+#define RETURN(call, bytes)                       \
+	do {                                      \
+		if (!HEAP_LISTENS(alloc))         \
+			return call;              \
+		return HEAP_OUTER(call, (bytes)); \
+	} while (0)
+
+/* The old allocation ends before the call, because another thread may get its address before the
+ * return. If the call fails, the probes have reported a free that did not happen. */
+#define RETURN_REALLOCATED(old, bytes)                         \
+	do {                                                   \
+		if (HEAP_LISTENS(free))                        \
+			heap__freed(old);                      \
+		RETURN(next.realloc((old), (bytes)), (bytes)); \
+	} while (0)
+
 HEAP_EXPORT void *malloc(size_t bytes)
 {
-	if (!HEAP_LISTENS(alloc))
-		return next.malloc(bytes);
-	return HEAP_OUTER(next.malloc(bytes), bytes);
+	RETURN(next.malloc(bytes), bytes);
 }
 
 HEAP_EXPORT void *calloc(size_t n, size_t bytes)
 {
-	if (!HEAP_LISTENS(alloc))
-		return next.calloc(n, bytes);
-	return HEAP_OUTER(next.calloc(n, bytes), n * bytes);
+	RETURN(next.calloc(n, bytes), n * bytes);
 }
 
-/* The old allocation ends before the call, because another thread may get its address before the
- * return. If the call fails, the probes have reported a free that did not happen. */
 HEAP_EXPORT void *realloc(void *old, size_t bytes)
 {
-	if (HEAP_LISTENS(free))
-		heap__freed(old);
-	if (!HEAP_LISTENS(alloc))
-		return next.realloc(old, bytes);
-	return HEAP_OUTER(next.realloc(old, bytes), bytes);
+	RETURN_REALLOCATED(old, bytes);
 }
 
 HEAP_EXPORT void *reallocarray(void *old, size_t n, size_t bytes)
@@ -246,21 +254,17 @@ HEAP_EXPORT void *reallocarray(void *old, size_t n, size_t bytes)
 		errno = ENOMEM;
 		return NULL;
 	}
-	return realloc(old, product);
+	RETURN_REALLOCATED(old, product);
 }
 
 HEAP_EXPORT void *memalign(size_t alignment, size_t bytes)
 {
-	if (!HEAP_LISTENS(alloc))
-		return next.memalign(alignment, bytes);
-	return HEAP_OUTER(next.memalign(alignment, bytes), bytes);
+	RETURN(next.memalign(alignment, bytes), bytes);
 }
 
 HEAP_EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
 {
-	if (!HEAP_LISTENS(alloc))
-		return next.aligned_alloc(alignment, bytes);
-	return HEAP_OUTER(next.aligned_alloc(alignment, bytes), bytes);
+	RETURN(next.aligned_alloc(alignment, bytes), bytes);
 }
 
 HEAP_EXPORT int posix_memalign(void **ret, size_t alignment, size_t bytes)
@@ -280,7 +284,9 @@ HEAP_EXPORT int posix_memalign(void **ret, size_t alignment, size_t bytes)
 
 HEAP_EXPORT void *valloc(size_t bytes)
 {
-	return memalign(sysconf(_SC_PAGESIZE), bytes);
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	RETURN(next.memalign(page, bytes), bytes);
 }
 
 HEAP_EXPORT void *pvalloc(size_t bytes)
@@ -291,7 +297,8 @@ HEAP_EXPORT void *pvalloc(size_t bytes)
 		errno = ENOMEM;
 		return NULL;
 	}
-	return memalign(page, (bytes + page - 1) & -page);
+	bytes = (bytes + page - 1) & -page;
+	RETURN(next.memalign(page, bytes), bytes);
 }
 
 HEAP_EXPORT void free(void *address)

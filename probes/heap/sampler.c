@@ -15,45 +15,10 @@ struct braid_heap_sums braid_heap_sums;
 
 #define ADD(sum, n) __atomic_fetch_add(&braid_heap_sums.sum, (n), __ATOMIC_RELAXED)
 
-/* --- the probes, as <sys/sdt.h> of SystemTap makes them --- */
+/* --- the probes' semaphores --- */
 
 unsigned short otel_memory_alloc_semaphore __attribute__((section(".probes"), used));
 unsigned short otel_memory_free_semaphore __attribute__((section(".probes"), used));
-
-asm(".ifndef _.stapsdt.base\n"
-    ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"
-    ".weak _.stapsdt.base\n"
-    ".hidden _.stapsdt.base\n"
-    "_.stapsdt.base: .space 1\n"
-    ".size _.stapsdt.base, 1\n"
-    ".popsection\n"
-    ".endif\n");
-
-#define SITE(name, arguments, ...)                                                        \
-	asm volatile("990: nop\n"                                                         \
-		     ".pushsection .note.stapsdt,\"?\",\"note\"\n"                        \
-		     ".balign 4\n"                                                        \
-		     ".4byte 992f-991f, 994f-993f, 3\n"                                   \
-		     "991: .asciz \"stapsdt\"\n"                                          \
-		     "992: .balign 4\n"                                                   \
-		     "993: .8byte 990b, _.stapsdt.base, otel_memory_" name "_semaphore\n" \
-		     ".asciz \"otel_memory\"\n"                                           \
-		     ".asciz \"" name "\"\n"                                              \
-		     ".asciz \"" arguments "\"\n"                                         \
-		     "994: .balign 4\n"                                                   \
-		     ".popsection\n" ::__VA_ARGS__                                        \
-		     : "memory")
-
-/* These are functions, so that each probe has one site. */
-static __attribute__((noinline)) void probe_alloc(void *address, size_t bytes, uint64_t weight)
-{
-	SITE("alloc", "8@%0 8@%1 8@%2", "r"(address), "r"(bytes), "r"(weight));
-}
-
-static __attribute__((noinline)) void probe_free(void *address)
-{
-	SITE("free", "8@%0", "r"(address));
-}
 
 /* --- the set of sampled addresses --- */
 
@@ -143,7 +108,7 @@ static void seed(struct heap_thread *thread)
 	draw(thread);
 }
 
-__attribute__((noinline)) void heap__reached(void *address, size_t bytes)
+__attribute__((noinline)) const struct heap_sample *heap__reached(void *address, size_t bytes)
 {
 	struct heap_thread *thread = &heap_thread;
 	uint64_t weight;
@@ -152,19 +117,20 @@ __attribute__((noinline)) void heap__reached(void *address, size_t bytes)
 		seed(thread);
 		if (bytes < thread->left) {
 			thread->left -= bytes;
-			return;
+			return NULL;
 		}
 	}
 	weight = alloc__weight(bytes, period());
 	draw(thread);
 	if (HEAP_LISTENS(free) && !exchange((uintptr_t)address, 0, (uintptr_t)address)) {
 		ADD(full, 1);
-		return;
+		return NULL;
 	}
 	ADD(allocs, 1);
 	ADD(bytes, bytes);
 	ADD(weight, weight);
-	probe_alloc(address, bytes, weight);
+	thread->sample = (struct heap_sample) { address, bytes, weight };
+	return &thread->sample;
 }
 
 void heap__freed(void *address)
@@ -172,7 +138,7 @@ void heap__freed(void *address)
 	if (!address || !exchange((uintptr_t)address, (uintptr_t)address, 0))
 		return;
 	ADD(frees, 1);
-	probe_free(address);
+	HEAP_SITE("free", "8@%0", "r"(address));
 }
 
 /* A child would otherwise sample at the same distances as its parent. */

@@ -45,6 +45,8 @@ def by_function(recording):
 
 LINES = ["malloc 100 50", "realloc 10 40", "new 20 33", "aligned 10 128", "throw 3 77",
          "threads 50 10"]
+LEAVES = {"malloc": 5000, "calloc": 10 * 40, "realloc": 10 * 120, "operator new": 10 * 640, "aligned_alloc": 10 * 128,
+          "operator new[]": 20 * 33 + 3 * 77 + 200 * 10}
 BYTES = {"by_malloc": 5000, "by_realloc": 10 * (40 + 120), "by_new": 20 * 33 + 3 * 77 + 200 * 10,
          "by_aligned": 10 * (640 + 128)}
 
@@ -55,6 +57,11 @@ def check_each(title, more=()):
     gate.equal(recording.sql("SELECT count(*), sum(value), sum(total) FROM sample"),
                [(calls, size, size)], f"{title}: each call is a sample, with its bytes")
     gate.equal(by_function(recording), BYTES, f"{title}: below the functions that asked")
+    leaves = {}
+    for frames, value in recording.merged():
+        leaf = frames[-1].split("(")[0].strip()
+        leaves[leaf] = leaves.get(leaf, 0) + value
+    gate.equal(leaves, LEAVES, f"{title}: they end in the functions that the program called")
 
 
 def check_estimate():

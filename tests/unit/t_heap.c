@@ -60,7 +60,7 @@ static void find_probes(const char *path)
 	if (elf_file__open(open(path, O_RDONLY | O_CLOEXEC), path, &file, &err) ||
 	    usdt__read(file, &sites, &err) || dlinfo(library, RTLD_DI_LINKMAP, &map))
 		tap__diag("%s", err.text);
-	is_int(sites.n, 2, "the library has two probes, with one site each");
+	ok(sites.n > 2, "each function that allocates has a site of its own");
 	for (size_t i = 0; i < sites.n; i++) {
 		const struct usdt_site *site = &sites.list[i];
 		volatile unsigned short *at = (void *)(map->l_addr + site->semaphore_vaddr);
