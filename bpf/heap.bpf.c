@@ -58,7 +58,7 @@ int heap_on_alloc(struct pt_regs *ctx)
 	address = probe__arg(ctx, &site->args[HEAP_ADDRESS]);
 	bytes = probe__arg(ctx, &site->args[HEAP_BYTES]);
 	weight = probe__arg(ctx, &site->args[HEAP_WEIGHT]);
-	if (bytes - 1 >= ALLOC_BYTES_MAX || weight < bytes || weight > ALLOC_BYTES_MAX) {
+	if (bytes - 1 >= ALLOC_BYTES_MAX || weight < bytes || weight - bytes > ALLOC_PERIOD_MAX) {
 		count(COUNT_HEAP_VALUES);
 		return 0;
 	}

@@ -14,14 +14,14 @@ JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 PYTHON = "/usr/bin/python3"
 
 
-def record(title, lines, options=(), period=1, more=()):
+def record(title, lines, options=(), period=1, more=(), everywhere=False):
     """(the recording, the program's last answer as numbers)."""
     env = dict(os.environ, LD_PRELOAD=":".join([LIBRARY, *more]), BRAID_HEAP_BYTES=str(period))
     target = gate.start(HEAP, env=env)
     gate.wait_line(target, "ready")
     file = gate.path(f"{len(os.listdir(gate.tmp))}.db")
     braid = gate.start(gate.BRAID, "record", "-e", "alloc:usdt", *options, "--max-overhead", "none",
-                       "-p", target.pid, "-o", file, stderr=gate.subprocess.PIPE)
+                       *(("-a",) if everywhere else ("-p", target.pid)), "-o", file, stderr=gate.subprocess.PIPE)
     gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
     for line in lines:
         answer = gate.ask(target, line)
@@ -31,7 +31,8 @@ def record(title, lines, options=(), period=1, more=()):
     target.stdin.close()
     gate.equal(target.wait(), 0, f"{title}: the program ends well")
     recording = gate.Recording(file)
-    gate.equal(recording.counters(), {}, f"{title}: nothing is lost")
+    if not everywhere:  # other processes have losses of their own
+        gate.equal(recording.counters(), {}, f"{title}: nothing is lost")
     return recording, [int(word) for word in answer.split()[1:]]
 
 
@@ -62,6 +63,56 @@ def check_each(title, more=()):
         leaf = frames[-1].split("(")[0].strip()
         leaves[leaf] = leaves.get(leaf, 0) + value
     gate.equal(leaves, LEAVES, f"{title}: they end in the functions that the program called")
+
+
+def check_children():
+    """A forked child, and one that executes a program: with -a they have probes from their start."""
+    recording, _ = record("children", ["malloc 100 50", "fork 20 33", "exec 10 77", "threads 50 10"], everywhere=True)
+    sums = by_function(recording)
+    sums.pop("none", None)  # before the executed program's main
+    gate.equal(sums, {"by_malloc": 5000, "by_new": 20 * 33 + 10 * 77 + 200 * 10},
+               "children: each call of parent, child and executed program, once")
+    gate.equal(recording.one("SELECT count(DISTINCT pid) FROM sample JOIN thread ON thread.id = sample.thread "
+                             "JOIN process ON process.id = thread.process"), 3, "children: in three processes")
+
+
+LIAR = """#include <stdio.h>
+#include "probes/heap/sampler.h"
+unsigned short otel_memory_alloc_semaphore __attribute__((section(".probes")));
+static void sample(unsigned long bytes, unsigned long weight)
+{
+    struct heap_sample sample = { &sample, bytes, weight };
+    HEAP_SITE("alloc", "8@(%0) 8@8(%0) 8@16(%0)", "r"(&sample));
+}
+int main(void)
+{
+    puts("ready"), fflush(stdout), getchar();
+    sample(0, 1), sample(1UL << 48, 1UL << 48), sample(100, 99), sample(100, 101 + (1UL << 40)), sample(7, -1UL);
+    sample(100, 100), sample(100, 100 + (1UL << 40));
+    return 0;
+}
+"""
+
+
+def check_bounds():
+    """A producer's values are bounded: the weight lies between the size and the size + 2^40."""
+    source, program = gate.path("liar.c"), gate.path("liar")
+    with open(source, "w", encoding="utf-8") as text:
+        text.write(LIAR)
+    gate.run("cc", "-O1", "-I.", "-o", program, source)
+    target = gate.start(program)
+    gate.wait_line(target, "ready")
+    file = gate.path("liar.db")
+    braid = gate.start(gate.BRAID, "record", "-e", "alloc:usdt", "--max-overhead", "none", "-p", target.pid,
+                       "-o", file, stderr=gate.subprocess.PIPE)
+    gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
+    target.stdin.close()
+    said = braid.stderr.read().decode()
+    gate.equal(braid.wait(), 0, "bounds: status", said)
+    recording = gate.Recording(file)
+    gate.equal(recording.sql("SELECT value, total FROM sample ORDER BY total"), [(100, 100), (100, 100 + (1 << 40))],
+               "bounds: what is within them is recorded")
+    gate.equal(list(recording.counters().values()), [5], "bounds: the rest is a counted loss", recording.counters())
 
 
 def check_estimate():
@@ -124,6 +175,8 @@ if os.path.exists(JEMALLOC):
     check_each("jemalloc", [JEMALLOC])
 else:
     gate.skip(f"there is no {JEMALLOC}", "jemalloc: each call is a sample")
+check_children()
+check_bounds()
 check_estimate()
 check_outstanding()
 check_python()
