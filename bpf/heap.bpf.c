@@ -36,13 +36,8 @@ static __always_inline void heap__hold(struct rec_sample *sample, __u64 address)
 
 	if (!live_alloc__key(&key, address))
 		return;
-	if (live_alloc__take(&key, &rec)) {
-		count(COUNT_LIVE_ALLOC_REUSED);
-		live_alloc__drop(rec.link);
-	}
-	sample->flags |= SAMPLE_PENDING;
-	sample->link = __sync_fetch_and_add(&last_live_alloc, 1) + 1;
-	rec = (struct live_alloc_rec) { sample->link, sample->time_ns };
+	live_alloc__replace(&key);
+	rec = live_alloc__begin(sample);
 	live_alloc__add(&key, &rec);
 }
 
@@ -75,14 +70,8 @@ SEC("?uprobe")
 int heap_on_free(struct pt_regs *ctx)
 {
 	const struct heap_site *site = heap__site(ctx);
-	struct live_alloc_rec rec;
-	struct live_alloc_key key;
-	__u64 address;
 
-	if (!site)
-		return 0;
-	address = probe__arg(ctx, &site->args[HEAP_ADDRESS]);
-	if (live_alloc__key(&key, address) && live_alloc__take(&key, &rec))
-		live_alloc__drop(rec.link);
+	if (site)
+		live_alloc__freed(probe__arg(ctx, &site->args[HEAP_ADDRESS]));
 	return 0;
 }

@@ -30,7 +30,6 @@ int outstanding_on_return(struct pt_regs *ctx)
 	volatile __u64 results[2] = { ctx->rax, ctx->rdi };
 	struct live_alloc_call *call =
 		bpf_task_storage_get(&live_alloc_calls, bpf_get_current_task_btf(), 0, 0);
-	struct live_alloc_rec old;
 	struct live_alloc_key key;
 	__u64 address;
 
@@ -47,10 +46,7 @@ int outstanding_on_return(struct pt_regs *ctx)
 			live_alloc__drop(call->new.link);
 		return 0;
 	}
-	if (live_alloc__take(&key, &old)) {
-		count(COUNT_LIVE_ALLOC_REUSED);
-		live_alloc__drop(old.link);
-	}
+	live_alloc__replace(&key);
 	if (call->new.link)
 		live_alloc__add(&key, &call->new);
 	return 0;
@@ -62,10 +58,8 @@ int outstanding_on_free(struct pt_regs *ctx)
 	/* by number of the register */
 	volatile __u64 arguments[8] = { ctx->rdi, ctx->rsi, ctx->rdx, ctx->rcx };
 	__u64 address = arguments[ALLOC_FREED(bpf_get_attach_cookie(ctx))];
-	struct live_alloc_rec rec;
-	struct live_alloc_key key;
 
-	if (address && live_alloc__key(&key, address) && live_alloc__take(&key, &rec))
-		live_alloc__drop(rec.link);
+	if (address)
+		live_alloc__freed(address);
 	return 0;
 }

@@ -86,6 +86,35 @@ static __always_inline void live_alloc__add(const struct live_alloc_key *key,
 	live_alloc__drop(rec->link);
 }
 
+/* Handles that @address is freed. */
+static __always_inline void live_alloc__freed(__u64 address)
+{
+	struct live_alloc_rec rec;
+	struct live_alloc_key key;
+
+	if (live_alloc__key(&key, address) && live_alloc__take(&key, &rec))
+		live_alloc__drop(rec.link);
+}
+
+/* Drops the note of an earlier allocation at the address, whose free was not seen. */
+static __always_inline void live_alloc__replace(const struct live_alloc_key *key)
+{
+	struct live_alloc_rec old;
+
+	if (!live_alloc__take(key, &old))
+		return;
+	count(COUNT_LIVE_ALLOC_REUSED);
+	live_alloc__drop(old.link);
+}
+
+/* Returns the note of a new sample, whose value is pending from now on. */
+static __always_inline struct live_alloc_rec live_alloc__begin(struct rec_sample *sample)
+{
+	sample->flags |= SAMPLE_PENDING;
+	sample->link = __sync_fetch_and_add(&last_live_alloc, 1) + 1;
+	return (struct live_alloc_rec) { sample->link, sample->time_ns };
+}
+
 /* Returns 1 if this call is an inner call of the current one. The current call has not returned,
  * except by an exception: its return would have been seen. A tail call has no return address of its
  * own. */
@@ -134,11 +163,10 @@ static __always_inline void live_alloc__sampled(struct rec_sample *sample)
 {
 	struct live_alloc_call *call =
 		bpf_task_storage_get(&live_alloc_calls, bpf_get_current_task_btf(), 0, 0);
+	const struct live_alloc_rec rec = live_alloc__begin(sample);
 
-	sample->flags |= SAMPLE_PENDING;
-	sample->link = __sync_fetch_and_add(&last_live_alloc, 1) + 1;
 	if (call)
-		call->new = (struct live_alloc_rec) { sample->link, sample->time_ns };
+		call->new = rec;
 }
 
 #endif
