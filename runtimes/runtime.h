@@ -248,6 +248,11 @@ struct runtime_files {
 		       struct runtime_verdict *ret_verdict);
 	void (*free)(struct runtime_image *image); /* NULL is fine */
 
+	/* Writes to `buf` the path of the runtime's file that a program which maps this file loads
+	 * later, so that the runtime is prepared before. Returns 1, or 0 if there is none. Cheap,
+	 * as `detect`. NULL: there is no such file. */
+	int (*loads)(const struct elf_file *file, char *buf, size_t size);
+
 	/* Finds the ranges of the interpreter loop's code and returns their number. NULL: the
 	 * runtime has no loop. */
 	size_t (*loops)(const struct runtime_image *image, const struct runtime_range **ret);

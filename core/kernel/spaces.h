@@ -29,6 +29,7 @@ struct space {
 	uint32_t pending;	   /* bit n: runtimes[n] requested another try */
 	uint32_t reported_pending; /* ... and this was reported to the user */
 	uint64_t pending_ns;	   /* time of the first such request */
+	uint32_t expected;	   /* bit n: the files that runtimes[n] will load were read */
 	uint32_t attached;	   /* bit n: runtimes[n] was attached */
 	uint32_t unwalked;	   /* ... and has no walker for the version: only a map, if any */
 	uint32_t walkers;	   /* bits of slots; WALKERS_CONTEXT */

@@ -233,12 +233,15 @@ static bool is_over(struct session *session, uint64_t now)
 	return true;
 }
 
+#define PENDING_POLL_MS 10 /* while a runtime is not ready (tracker__retry) */
+
 static int poll_timeout_ms(const struct session *session, uint64_t now)
 {
 	double left_s = session->opts.duration_s - (now - session->start_ns) / 1e9;
+	int most = tracker__has_pending(session->tracker) ? PENDING_POLL_MS : POLL_MS;
 
-	if (session->opts.duration_s <= 0 || left_s * 1000 > POLL_MS)
-		return POLL_MS;
+	if (session->opts.duration_s <= 0 || left_s * 1000 > most)
+		return most;
 	return left_s > 0 ? (int)(left_s * 1000) + 1 : 0;
 }
 
@@ -295,7 +298,7 @@ static bool expects_runtimes(const struct session *session)
  * loaded a little later, between two rounds of the loop, one at a time. A walker that cannot be
  * loaded is reported when a process needs it. While a launcher is followed, walkers are loaded in
  * rounds in which nothing happened: the program that the launcher executes is held, and names its
- * walker. */
+ * walker. None is loaded while a process loads its runtime, which is attached when it is ready. */
 #define AHEAD_AFTER_NS 200000000ULL
 
 static int load_ahead(struct session *session, struct err *err)
@@ -306,7 +309,7 @@ static int load_ahead(struct session *session, struct err *err)
 	int i = session->loop.n_loaded;
 
 	if (!opts->runtimes[i] || session->ring.is_lagging || !session__has_read_ahead(session) ||
-	    session__is_linking(session) ||
+	    session__is_linking(session) || tracker__expects_runtime(session->tracker, now) ||
 	    (now < session->command.follow_until_ns && session->loop.woken_ns) ||
 	    now < session->start_ns + AHEAD_AFTER_NS || !expects_runtimes(session))
 		return 0;

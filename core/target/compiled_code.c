@@ -77,7 +77,7 @@ static bool compiles(const struct process *process, int i)
 int compiled_code__compiler(const struct process *process, const struct mapped *mapped)
 {
 	for (int i = 0; process->runtimes->list[i]; i++)
-		if (is_attached(process, i) &&
+		if ((is_attached(process, i) || process__is_pending(process, i)) &&
 		    compiled_code__may_be_of(process->runtimes->list[i], mapped) &&
 		    compiles(process, i))
 			return i;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "core/base/quota.h"
 #include "core/base/stop.h"
@@ -454,39 +455,30 @@ static void note_unread(struct images *images, uint32_t pid, const struct procfs
 	images->stats.unread += is_want(code);
 }
 
-/* Finds the image of a mapping with a file. @has_code: a file that cannot be opened counts as
- * unread. */
-static int get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
-	       bool has_code, struct image **ret, struct err *err)
+/* As get(), for the file that was found for the mapping. */
+static int get_found(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
+		     const struct target_file *found, bool has_code, struct image **ret,
+		     struct err *err)
 {
-	struct target_file found;
+	struct file_key key = { found->mount, found->dev,      found->ino,
+				found->size,  found->mtime_ns, found->ctime_ns };
 	struct by_file *entry;
-	struct file_key key;
 	int rc;
 
-	rc = procfs__find_mapping(pid, mapping, &found);
-	if (rc) {
-		if (has_code)
-			note_unread(images, pid, mapping, rc);
-		return err__set(err, rc, "cannot open %s of PID %u: %s", mapping->path, pid,
-				strerror(-rc));
-	}
-	key = (struct file_key) { found.mount, found.dev,      found.ino,
-				  found.size,  found.mtime_ns, found.ctime_ns };
 	HASH_FIND(hh, images->by_file, &key, sizeof(key), entry);
 	if (!entry) {
 		entry = calloc(1, sizeof(*entry));
-		rc = entry ? open_found(images, &found, pid, mapping, entry, err) : -ENOMEM;
+		rc = entry ? open_found(images, found, pid, mapping, entry, err) : -ENOMEM;
 		if (!rc && is_passing(entry->error))
 			rc = entry->error;
 		if (rc) { /* the file may be readable later */
 			if (has_code)
 				note_unread(images, pid, mapping, rc);
 			free(entry);
-			goto out;
+			return rc;
 		}
 		entry->key = key;
-		entry->kernel_key = image_key__of(mapping, found.size, found.ctime_ns);
+		entry->kernel_key = image_key__of(mapping, found->size, found->ctime_ns);
 		publish(images, &entry->kernel_key, entry->image);
 		HASH_ADD(hh, images->by_file, key, sizeof(key), entry);
 		unread_files__remove(images->unread, mapping); /* counted by an earlier attempt */
@@ -497,9 +489,45 @@ static int get(struct images *images, uint32_t pid, const struct procfs_mapping 
 		publish(images, &entry->kernel_key, *ret);
 	if (*ret)
 		image__use(*ret, now_ns());
-out:
+	return rc;
+}
+
+/* Finds the image of a mapping with a file. @has_code: a file that cannot be opened counts as
+ * unread. */
+static int get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
+	       bool has_code, struct image **ret, struct err *err)
+{
+	struct target_file found;
+	int rc = procfs__find_mapping(pid, mapping, &found);
+
+	if (rc) {
+		if (has_code)
+			note_unread(images, pid, mapping, rc);
+		return err__set(err, rc, "cannot open %s of PID %u: %s", mapping->path, pid,
+				strerror(-rc));
+	}
+	rc = get_found(images, pid, mapping, &found, has_code, ret, err);
 	target_file__done(&found);
 	return rc;
+}
+
+int images__read_ahead(struct images *images, uint32_t pid, const char *path, struct image **ret)
+{
+	struct procfs_mapping mapping = { .path = (char *)path };
+	struct target_file found;
+	int root = procfs__open_root(pid);
+	int rc = root < 0 ? root : target_file__find(root, path, true, &found);
+
+	*ret = NULL;
+	close_fd(&root);
+	if (rc)
+		return rc;
+	mapping.inode = found.ino;
+	mapping.dev_major = major(found.dev);
+	mapping.dev_minor = minor(found.dev);
+	rc = get_found(images, pid, &mapping, &found, false, ret, NULL);
+	target_file__done(&found);
+	return rc || *ret ? rc : -ENOENT;
 }
 
 int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,

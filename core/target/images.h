@@ -93,6 +93,10 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 int images__look(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 		 struct image **ret);
 
+/* As images__get(), for the file with this path in the root of process @pid, which may map the file
+ * later. The kernel half finds the image then. *@ret is not NULL if 0 is returned. */
+int images__read_ahead(struct images *images, uint32_t pid, const char *path, struct image **ret);
+
 /* Lets each runtime examine the image, once per image. Separate from the opening of an image, as a
  * new program needs its unwind tables first. The search of a large image's symbols takes longer
  * than the tables. Returns 0 or -ENOMEM. */

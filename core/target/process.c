@@ -143,6 +143,11 @@ uint32_t process__attached(const struct process *process)
 	return process->space ? process->space->attached : process->attached;
 }
 
+bool process__is_pending(const struct process *process, int i)
+{
+	return process->space && process->space->pending & 1U << i;
+}
+
 void process__forget_code(struct process *process)
 {
 	places__free(process->places);

@@ -133,6 +133,10 @@ void process__read_info(struct process *process);
 /* Returns bit n for each runtime n that is attached, or was when the process ended. */
 uint32_t process__attached(const struct process *process);
 
+/* Returns true if runtime @i of the process was not ready to be attached. Its code may run already.
+ */
+bool process__is_pending(const struct process *process, int i);
+
 /* Returns the mapping that holds @address now, or NULL. mapping_times__find() returns the mapping
  * at another time. */
 const struct mapped *process__find(const struct process *process, uint64_t address);

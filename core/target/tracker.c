@@ -187,7 +187,18 @@ void tracker__on_lost(struct tracker *tracker)
 	tracker->lost = true;
 }
 
-#define RETRY_NS 50000000ULL
+/* A runtime is attached soon after it is ready, and one that never is costs little. */
+#define RETRY_NS	  50000000ULL
+#define RETRY_SOON_NS	  10000000ULL
+#define RETRY_SOON_FOR_NS NSEC_PER_SEC
+
+static bool is_pending_due(const struct process *process, uint64_t now)
+{
+	const struct space *space = process->space;
+	bool soon = space->pending && now < space->pending_ns + RETRY_SOON_FOR_NS;
+
+	return now >= process->refreshed_ns + (soon ? RETRY_SOON_NS : RETRY_NS);
+}
 
 int tracker__retry(struct tracker *tracker, uint64_t now)
 {
@@ -200,10 +211,20 @@ int tracker__retry(struct tracker *tracker, uint64_t now)
 		    !(process->space->pending || process->space->awaits_context))
 			continue;
 		tracker->any_pending = true;
-		if (now >= process->refreshed_ns + RETRY_NS)
+		if (is_pending_due(process, now))
 			ret = tracker__refresh(tracker, process);
 	}
 	return ret;
+}
+
+bool tracker__expects_runtime(const struct tracker *tracker, uint64_t now)
+{
+	return now < tracker->expects_until_ns;
+}
+
+bool tracker__has_pending(const struct tracker *tracker)
+{
+	return tracker->any_pending;
 }
 
 struct process *tracker__find(const struct tracker *tracker, uint32_t pid)

@@ -126,6 +126,12 @@ void tracker__on_lost(struct tracker *tracker);
  * or -ENOMEM. */
 int tracker__retry(struct tracker *tracker, uint64_t now_ns);
 
+/* Returns true if a process has begun to load a runtime less than a second ago. */
+bool tracker__expects_runtime(const struct tracker *tracker, uint64_t now_ns);
+
+/* Returns true if tracker__retry() has something to try again. */
+bool tracker__has_pending(const struct tracker *tracker);
+
 /* Handles the exit of the last thread of the process. If the user named the process, the caller
  * must watch it until process__has_ended(), and then call tracker__on_end(). */
 void tracker__on_exit(struct tracker *tracker, struct process *process);

@@ -519,6 +519,7 @@ static int refresh(struct tracker *tracker, struct process *process)
 	tracker__attach_context(tracker, process);
 	mark_plain(tracker, process);
 	publish(tracker, process);
+	tracker__expect_runtimes(tracker, process);
 out:
 	procfs_mappings__done(&mappings);
 	return ret;
@@ -553,7 +554,8 @@ static struct part part_of(const struct procfs_mapping *mapping, uint64_t born_n
 			       .born_ns = born_ns };
 }
 
-static int insert_mapped(struct process *process, struct part rec, struct image *image)
+static int insert_mapped(struct tracker *tracker, struct process *process, struct part rec,
+			 struct image *image)
 {
 	struct mapped *list, *at;
 	size_t i = 0, bytes;
@@ -595,6 +597,7 @@ static int insert_mapped(struct process *process, struct part rec, struct image 
 	process->n_mapped++;
 	process->is_stale = true;
 	process->changed_ns = now_ns();
+	tracker__await_runtimes(tracker, process, image);
 	return 0;
 }
 
@@ -626,7 +629,7 @@ int tracker__on_mapped(struct tracker *tracker, struct process *process,
 	if (!image) /* it was just released */
 		return refresh_seldom(tracker, process, now_ns());
 	process->program = max_of(process->program, rec->program);
-	ret = insert_mapped(process,
+	ret = insert_mapped(tracker, process,
 			    (struct part) { .start = rec->start,
 					    .end = rec->end,
 					    .offset = rec->offset,
@@ -695,7 +698,7 @@ static int take_left(struct tracker *tracker, struct process *process,
 
 		image = find_file(tracker, process, mapping, requested ? &rec->key : NULL);
 		if (image && requested)
-			ret = insert_mapped(process,
+			ret = insert_mapped(tracker, process,
 					    part_of(mapping,
 						    recent_mappings__time(tracker->recent, at)),
 					    image);
@@ -755,7 +758,8 @@ static int add_mapped(struct tracker *tracker, struct process *process,
 
 	process->covered_ns = event->time_ns;
 	*ret_urgent = covers && !image;
-	return image ? insert_mapped(process, part_of(mapping, event->time_ns), image) : ret;
+	return image ? insert_mapped(tracker, process, part_of(mapping, event->time_ns), image)
+		     : ret;
 }
 
 int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bool *ret_urgent)

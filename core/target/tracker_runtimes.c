@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -397,6 +398,8 @@ void tracker__attach_runtimes(struct tracker *tracker, struct process *process)
 	int i;
 
 	for (i = 0; tracker->opts.runtimes[i]; i++) {
+		bool is_mapped = false;
+
 		report_elsewhere(tracker, process, i);
 		for (m = 0; m < process->n_mapped; m++) {
 			const struct image *image = process->mapped[m].image;
@@ -405,9 +408,66 @@ void tracker__attach_runtimes(struct tracker *tracker, struct process *process)
 				break;
 			if (image && image->runtimes[i].detected)
 				attach_runtime(tracker, process, i, &process->mapped[m]);
+			is_mapped |= image && image->runtimes[i].detected;
 		}
+		if (!is_mapped) /* it was unmapped before it was ready */
+			process->space->pending &= ~(1U << i);
 		if (tracker->opts.runtimes[i]->many)
 			attach_others(tracker, process, i);
 		attach_copies(tracker, process, i);
+	}
+}
+
+#define EXPECTED_FOR_NS NSEC_PER_SEC /* from a runtime's file to its readiness */
+
+void tracker__await_runtimes(struct tracker *tracker, struct process *process,
+			     const struct image *image)
+{
+	struct space *space = process->space;
+
+	for (int i = 0; space && image->queried && tracker->opts.runtimes[i]; i++) {
+		if (!image->runtimes[i].detected || (space->decided | space->pending) & 1U << i)
+			continue;
+		space->pending |= 1U << i;
+		space->pending_ns = now_ns();
+		tracker->any_pending = true;
+		tracker->expects_until_ns = space->pending_ns + EXPECTED_FOR_NS;
+	}
+}
+
+/* Returns true if the process maps a file of a program that loads the runtime. Writes the path of
+ * that runtime's file to @buf. */
+static bool loads_later(const struct process *process, const struct runtime *runtime, char *buf,
+			size_t size)
+{
+	for (size_t m = 0; m < process->n_mapped; m++)
+		if (process->mapped[m].image &&
+		    runtime->files->loads(process->mapped[m].image->file, buf, size))
+			return true;
+	return false;
+}
+
+void tracker__expect_runtimes(struct tracker *tracker, struct process *process)
+{
+	struct space *space = process->space;
+	char path[PATH_MAX];
+	struct err ignored = {};
+
+	for (int i = 0; tracker->opts.runtimes[i]; i++) {
+		const struct runtime *runtime = tracker->opts.runtimes[i];
+		struct image *image = NULL;
+
+		if (!runtime__has(runtime, files, loads) ||
+		    (space->decided | space->pending | space->expected) & 1U << i ||
+		    !loads_later(process, runtime, path, sizeof(path)))
+			continue;
+		space->expected |= 1U << i;
+		tracker->expects_until_ns = now_ns() + EXPECTED_FOR_NS;
+		if (images__read_ahead(tracker->opts.images, process->pid, path, &image) ||
+		    images__ask_runtimes(tracker->opts.images, image))
+			continue;
+		if (image->runtimes[i].image && runtime->walker &&
+		    tracker->opts.source != RUNTIME_SOURCE_MAP)
+			kernel_half__load_runtime(tracker->opts.half, i, &ignored);
 	}
 }

@@ -9,6 +9,13 @@
 
 /* Selects and attaches the source of frames for each runtime that is new in this address space. */
 void tracker__attach_runtimes(struct tracker *tracker, struct process *process);
+
+/* Marks the runtimes of @image as pending, which the process has mapped since it was read. */
+void tracker__await_runtimes(struct tracker *tracker, struct process *process,
+			     const struct image *image);
+
+/* Reads the files of runtimes that the process will load later, and loads their walkers. */
+void tracker__expect_runtimes(struct tracker *tracker, struct process *process);
 void tracker__detach_space(struct tracker *tracker, int i, const struct space *space);
 
 /* Attaches probes to a child, which does not inherit them. */

@@ -61,6 +61,22 @@ static int jvm__detect(const struct elf_file *file)
 	return is_jvm_library(file) || has_tables(file);
 }
 
+/* The launcher's library lies beside the JVM: lib/libjli.so and lib/server/libjvm.so; until JDK 8
+ * lib/amd64/jli/libjli.so and lib/amd64/server/libjvm.so. */
+static int jvm__loads(const struct elf_file *file, char *buf, size_t size)
+{
+	static const char LAUNCHER[] = "/libjli.so", OLDER[] = "/jli";
+	size_t length = strlen(file->path), end = strlen(LAUNCHER);
+
+	if (length < end || strcmp(file->path + length - end, LAUNCHER))
+		return 0;
+	length -= end;
+	end = strlen(OLDER);
+	if (length >= end && !strncmp(file->path + length - end, OLDER, end))
+		length -= end;
+	return (size_t)snprintf(buf, size, "%.*s/server/libjvm.so", (int)length, file->path) < size;
+}
+
 /* "... VM (17.0.15+6-Debian-1deb12u1) for linux-amd64 JRE (17.0.15+6-Debian-1deb12u1), built on":
  * src/hotspot/share/runtime/abstract_vm_version.cpp, internal_vm_info_string() */
 static void find_version(const struct elf_file *file, char ret[RUNTIME_VERSION_BYTES])
@@ -356,6 +372,7 @@ static const struct runtime_allocator allocator = { .functions = allocates };
 static const struct runtime_files files = {
 	.detect = jvm__detect,
 	.prepare = jvm__prepare,
+	.loads = jvm__loads,
 	.free = jvm__image_free,
 };
 

@@ -472,31 +472,46 @@ static int fill_interpreted_frames(struct filler *filler)
 		       : rc;
 }
 
-/* Returns 1 if the JVM is up, 0 if not, or an error. The first Java thread is published before
- * the data that is read here exists, but the next threads run Java code (Threads::create_vm). */
-static int is_up(struct filler *filler)
+#define QUEUE_REST_MAX 256 /* bytes after the interpreter's last piece, by alignment */
+
+/* Returns true if the interpreter is complete. The first Java thread is published before, from JDK
+ * 21 on, but runs no Java code until then (Threads::create_vm). HotSpot generates the interpreter
+ * in a larger buffer, and frees the rest of the buffer at the end
+ * (StubQueue::deallocate_unused_tail). */
+static bool is_generated(struct filler *filler)
+{
+	const struct jvm_proc_rec *rec = &filler->vm->rec;
+	uint64_t code, end;
+
+	return !filler__static(filler, "AbstractInterpreter", "_code", &code) && code &&
+	       !filler__load(filler, code, "StubQueue", "_queue_end", &end) && end &&
+	       rec->interpreter_end - rec->interpreter_start - end <= QUEUE_REST_MAX;
+}
+
+/* Reads the number of Java threads. */
+static int count_threads(struct filler *filler, int32_t *ret)
 {
 	static const char TYPE[] = "Threads", FIELD[] = "_number_of_threads";
 	uint64_t address;
-	int32_t n;
-	int rc;
 
 	if (jvm_vm__static(filler->vm, TYPE, FIELD, &address))
 		return filler__lacks(filler, TYPE, FIELD);
-	rc = jvm_vm__read(filler->vm, address, &n, sizeof(n));
-	return rc ? rc : n > 1;
+	return jvm_vm__read(filler->vm, address, ret, sizeof(*ret));
 }
 
 static int fill_rec(struct filler *filler)
 {
 	struct jvm_vm *vm = filler->vm;
-	int rc = is_up(filler);
+	int32_t n;
+	int rc = count_threads(filler, &n);
 
-	if (rc <= 0)
+	if (rc || n < 1)
 		return rc ? rc : -EAGAIN;
 	rc = fill_heaps(filler);
 	if (!rc)
 		rc = fill_interpreter(filler);
+	if (!rc && n == 1 && !is_generated(filler))
+		rc = -EAGAIN;
 	if (!rc)
 		rc = fill_offsets(filler);
 	if (!rc)

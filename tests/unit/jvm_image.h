@@ -111,6 +111,7 @@ static const struct image_field {
 	{ "VirtualSpace", "_high_boundary", "char*", { 8, 8, 8, 8 } },
 	{ "StubQueue", "_stub_buffer", "address", { 8, 8, 8, 8 } },
 	{ "StubQueue", "_buffer_limit", "int", { 20, 20, 20, 20 } },
+	{ "StubQueue", "_queue_end", "int", { 24, 24, 24, 24 } },
 	{ "Method", "_constMethod", "ConstMethod*", { 8, 8, 8, 8 } },
 	{ "ConstMethod", "_constants", "ConstantPool*", { 8, 8, 8, 8 } },
 	{ "ConstMethod", "_constMethod_size", "int", { 24, 24, 24, 24 } },
@@ -426,6 +427,7 @@ static inline void image__build(enum layout layout)
 	image__interpret(code);
 	SET(image.interpreter, "StubQueue", "_stub_buffer", code);
 	SET(image.interpreter, "StubQueue", "_buffer_limit", 300);
+	SET(image.interpreter, "StubQueue", "_queue_end", 290);
 }
 
 #endif

@@ -71,6 +71,22 @@ static int probes(struct runtime_session *session, const struct runtime_target *
 	return -ENOTSUP;
 }
 
+/* A file that is read before it is mapped is the image of its mapping. */
+static void check_ahead(void)
+{
+	struct image *image = NULL, *none = NULL;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/two.so", workdir);
+	is_int(images__read_ahead(images, getpid(), path, &image), 0, "a file is read ahead");
+	ok(image && get("two.so") == image, "... and is found when it is mapped");
+	snprintf(path, sizeof(path), "%s/missing.so", workdir);
+	is_int(images__read_ahead(images, getpid(), path, &none), -ENOENT, "a missing file");
+	snprintf(path, sizeof(path), "%s/one.c", workdir);
+	ok(images__read_ahead(images, getpid(), path, &none) < 0 && !none, "no ELF file");
+	is_int(images__stats(images)->unread, 0, "... and neither is counted as unread");
+}
+
 /* An image is freed a minute after its last use, if braid can prove that nothing refers to it. */
 static void check_release(void)
 {
@@ -126,6 +142,7 @@ int main(void)
 		"test $(stat -c %%s one.so) = $(stat -c %%s two.so)");
 	if (images__new(&(struct images_opts) { .runtimes = none, .files_fd = -1 }, &images))
 		return 1;
+	check_ahead();
 	forged = get("two.so");
 	genuine = get("one.so");
 	ok(forged && genuine && forged != genuine, "the same build-id and size: two images");

@@ -202,8 +202,14 @@ static void check_start(void)
 	struct jvm_vm *vm;
 
 	image__build(LAYOUT_25);
+	image.n_threads = 0;
+	is_int(open_vm(&vm, NULL), -EAGAIN, "without a thread");
 	image.n_threads = 1;
-	is_int(open_vm(&vm, NULL), -EAGAIN, "with its first thread only");
+	SET(image.interpreter, "StubQueue", "_queue_end", 20);
+	is_int(open_vm(&vm, NULL), -EAGAIN, "with its first thread, and half of an interpreter");
+	SET(image.interpreter, "StubQueue", "_queue_end", 290);
+	is_int(open_vm(&vm, NULL), 0, "with its first thread, and the whole interpreter");
+	jvm_vm__free(vm);
 	image__build(LAYOUT_25);
 	image.interpreter = NULL;
 	is_int(open_vm(&vm, NULL), -EAGAIN, "without an interpreter");

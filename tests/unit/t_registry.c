@@ -108,6 +108,35 @@ static bool differ(const struct runtime *a, const struct runtime *b)
 		 strcmp(a->walker->program, b->walker->program) != 0));
 }
 
+/* The launcher of a JVM says where the JVM is. */
+static void check_loads(void)
+{
+	static const struct {
+		const char *file, *loads; /* NULL: nothing */
+	} places[] = {
+		{ "/opt/jdk-25/lib/libjli.so", "/opt/jdk-25/lib/server/libjvm.so" },
+		{ "/opt/jdk-8/jre/lib/amd64/jli/libjli.so",
+		  "/opt/jdk-8/jre/lib/amd64/server/libjvm.so" },
+		{ "/opt/jdk-25/lib/libjava.so", NULL },
+		{ "libjli.so", NULL },
+	};
+	const struct runtime *jvm = NULL;
+	char buf[128], small[16];
+
+	for (size_t i = 0; runtimes[i]; i++)
+		jvm = strcmp(runtimes[i]->name, "jvm") ? jvm : runtimes[i];
+	if (!ok(jvm && jvm->files->loads, "a JVM has a launcher"))
+		return;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct elf_file file = { .path = (char *)places[i].file };
+		int loads = jvm->files->loads(&file, buf, sizeof(buf));
+
+		ok(loads == !!places[i].loads && (!loads || !strcmp(buf, places[i].loads)),
+		   "what %s loads", places[i].file);
+		ok(!jvm->files->loads(&file, small, sizeof(small)), "... too long for a path");
+	}
+}
+
 int main(void)
 {
 	bool native = false;
@@ -127,5 +156,6 @@ int main(void)
 	ok(n && n < RUNTIMES_MAX && !runtimes[n], "%zu runtimes, NULL-terminated", n);
 	braid_bpf__destroy(half);
 	ok(native, "native is a runtime, too");
+	check_loads();
 	return tap__done();
 }
