@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -185,21 +184,22 @@ int image_memory__find(struct images *images, uint32_t pid, uint32_t uid,
 int image_memory__find_program(struct images *images, uint32_t pid,
 			       const struct procfs_mapping *mapping, struct moved_code *ret)
 {
-	char path[PROCFS_PATH_BYTES], program[4096];
+	char program[4096];
 	struct procfs_mapping file = { .is_program = true, .path = program };
+	struct target_file found;
 	struct image *image = NULL;
 	uint64_t header;
-	struct stat st;
 
 	if (mapping->vdso || procfs__is_recorded())
 		return -ENOENT;
 	header = program_headers(pid) & ~(PAGE_BYTES - 1);
-	snprintf(path, sizeof(path), "%s/%u/exe", procfs__root(), procfs__living(pid));
-	if (!header || !read_program(pid, program, sizeof(program)) || stat(path, &st))
+	if (!header || !read_program(pid, program, sizeof(program)) ||
+	    procfs__find_mapping(pid, &file, &found))
 		return -ENOENT;
-	file.inode = st.st_ino;
-	file.dev_major = major(st.st_dev);
-	file.dev_minor = minor(st.st_dev);
+	file.inode = found.ino;
+	file.dev_major = major(found.dev);
+	file.dev_minor = minor(found.dev);
+	target_file__done(&found);
 	if (images__look(images, pid, &file, &image) == -ENOMEM)
 		return -ENOMEM;
 	if (!image)
