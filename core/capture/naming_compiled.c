@@ -85,6 +85,13 @@ static int name_by_map(struct naming_compiled *naming, struct captured *captured
 	return rc ? rc : 1;
 }
 
+/* Returns the address's offset in the file, or in memory without a file. A file that is mapped in
+ * parts has other code at the same offset of each part. */
+static uint64_t offset_of(const struct mapped *mapped, uint64_t address)
+{
+	return mapped ? address - mapped->whole_start + mapped->offset : address;
+}
+
 /* Queues a name by address, unless the runtime that generated the code has one name for all its
  * code. */
 static int name_by_place(struct naming_compiled *naming, const struct process *process,
@@ -96,7 +103,7 @@ static int name_by_place(struct naming_compiled *naming, const struct process *p
 		return naming__add_jit(naming->opts.naming, frame,
 				       naming->opts.runtimes[place->compiler]->jit->code);
 	return naming__add_anonymous(naming->opts.naming, frame, mapped ? mapped->path : "",
-				     place->address - (mapped ? mapped->start : 0));
+				     offset_of(mapped, place->address));
 }
 
 static bool is_fileless(const struct place *place)

@@ -24,7 +24,7 @@ HUGE = ("-d", "opcache.enable_cli=1", "-d", "opcache.huge_code_pages=1", "-d", "
 # (title, command, what is moved, ways). The kernel reports no mremap: what a program does at once
 # after it is not known in time, so that no test has it after the recording has begun.
 PROGRAMS = (
-    ("marks", (MARKS,), "", ("copy", "mremap", "memfd")),
+    ("marks", (MARKS,), "", ("copy", "mremap", "memfd", "shared")),
     ("python", ("/usr/bin/python3.11", "-c", PYTHON), "", ("copy", "inside", "all")),
     ("php", ("/usr/bin/php8.2", "-n", "-d", "extension=posix", "-r", PHP), "", ("mremap", "all")),
     ("perl", ("/usr/bin/perl", "-e", PERL), "", ("memfd", "all")),
