@@ -44,10 +44,12 @@ const struct idle_rule go_idle[] = {
 		  ")",
 	  .through = "@(" PARKS "|runtime.*scavengerState*.@(park|sleep)|runtime.*cleanupQueue*)",
 	  .source = "isSystemGoroutine of src/runtime/traceback.go (Go 1.16 to 1.27)" },
-	/* Between two requests of a connection. While it reads a request, textproto is there. */
+	/* Before the first line of a request; the rest of the header is read by ReadMIMEHeader. */
 	{ .function = "net/http.*conn*.serve",
-	  .through = "@(" POLLS "|net/http.*connReader*|bufio.*)",
-	  .source = "`c.bufr.Peek(4)` of src/net/http/server.go (Go 1.16 to 1.27)" },
+	  .through = "@(" POLLS "|net/http.*connReader*|bufio.*|net/http.*readRequest|"
+		     "net/textproto.*.@(ReadLine|readLineSlice))",
+	  .source = "`c.bufr.Peek(4)` of src/net/http/server.go, ReadLine of readRequest in "
+		    "request.go (Go 1.16 to 1.27)" },
 	{ .function = "net/http.*connReader*.backgroundRead",
 	  .through = "@(" POLLS ")",
 	  .source = "backgroundRead of src/net/http/server.go: runs beside a handler, to see the "

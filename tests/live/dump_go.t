@@ -123,6 +123,20 @@ def check_many(n):
                  gate.braid("dump", "-p", target.pid).out, "text: as one")
 
 
+def check_server(target):
+    """Only the handler and its client have work: the server and the idle connection's two ends wait for some."""
+    tasks = [task for task in dumps.dump("-p", target.pid).tasks
+             if not re.match(r"runtime\.", task.functions("go")[-2])]
+    shown = [task.functions("go") for task in tasks if not task.said.get("idle")]
+    hidden = [function for task in tasks if task.said.get("idle") for function in task.functions("go")]
+    equal(sorted(("main.handle" in one, "net/http.(*Transport).RoundTrip" in one) for one in shown),
+          [(False, True), (True, False)], "serving: the handler, and its client", *shown)
+    equal([function for function in ("net/http.(*Server).Serve", "net/http.(*conn).serve",
+                                     "net/http.(*connReader).backgroundRead", "net/http.(*persistConn).readLoop",
+                                     "net/http.(*persistConn).writeLoop") if function not in hidden], [],
+          "serving: all others are idle")
+
+
 gate.need_root()
 if not os.path.exists(PROGRAM):
     gate.skip_all("there is no Go")
@@ -134,4 +148,5 @@ stripped = gate.path("stripped")
 subprocess.run(["strip", "-o", stripped, PROGRAM], check=True)
 check_stacks("stripped", start(stripped))
 check_many(3000)
+check_server(start(PROGRAM, 1, "serving"))
 gate.done()
