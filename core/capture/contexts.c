@@ -104,8 +104,7 @@ static int find_names(const struct attributes *attributes, struct process *proce
 }
 
 /* Adds the labels of a record with names. */
-static void add_named(struct contexts *contexts, const struct rec_context *rec,
-		      struct context *ret)
+static void add_named(struct contexts *contexts, const struct rec_context *rec, struct context *ret)
 {
 	const char *at = (const char *)rec->attributes, *end = at + rec->head.size;
 
