@@ -155,9 +155,9 @@ static struct thread_finds *find_process(const struct thread_names *names, uint3
 	return finds;
 }
 
-const void *thread_names__process(const struct thread_names *names, uint32_t pid)
+void *thread_names__process(const struct thread_names *names, uint32_t pid)
 {
-	const struct thread_finds *finds = find_process(names, pid);
+	struct thread_finds *finds = find_process(names, pid);
 
 	return finds ? finds->process : NULL;
 }

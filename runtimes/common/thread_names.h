@@ -31,8 +31,9 @@ int thread_names__attach(struct thread_names *names, uint32_t pid, uint32_t spac
 			 const void *process);
 void thread_names__detach(struct thread_names *names, uint32_t space); /* idempotent */
 
-/* Returns the data of a process that thread_names__attach copied, or NULL. */
-const void *thread_names__process(const struct thread_names *names, uint32_t pid);
+/* Returns the data of a process that thread_names__attach copied, or NULL. The caller may change
+ * the data. */
+void *thread_names__process(const struct thread_names *names, uint32_t pid);
 
 /* As the hook thread_name, which is called again when the kernel's name changes. At most a tenth of
  * the time is spent on searches: a thread may get the name that it had in the search for another

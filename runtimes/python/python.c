@@ -54,6 +54,7 @@ struct runtime_session {
 	struct thread_names *threads;
 	struct python_probing *probing; /* NULL: no probes */
 	bool has_parts;			/* a process has a loop in parts */
+	bool tasks_cut;			/* the last list of tasks is incomplete */
 };
 
 /* --- image --- */
@@ -372,8 +373,10 @@ static int python__attach(struct runtime_session *session, const struct runtime_
 		return rc;
 	if (rec->interpreters)
 		rc = thread_names__attach(session->threads, target->pid, target->space,
-					  &(struct python_threads) { target->pid, image->version,
-								     rec->interpreters });
+					  &(struct python_threads) { .pid = target->pid,
+								     .version = image->version,
+								     .interpreters =
+									     rec->interpreters });
 	return rc ? err__set(err, rc, "python: out of memory") : 0;
 }
 
@@ -391,9 +394,33 @@ static int python__thread_name(struct runtime_session *session, uint32_t pid, ui
 static int python__tasks(struct runtime_session *session, uint32_t pid, runtime_task_fn on_task,
 			 void *ctx)
 {
-	const struct python_threads *process = thread_names__process(session->threads, pid);
+	struct python_threads *process = thread_names__process(session->threads, pid);
 
-	return process ? python_tasks__list(process, on_task, ctx) : 0;
+	session->tasks_cut = false;
+	return process ? python_tasks__list(process, &session->tasks_cut, on_task, ctx) : 0;
+}
+
+static const char *python__tasks_left_out(struct runtime_session *session)
+{
+	return session->tasks_cut ? "the first 200,000 tasks of asyncio are shown" : NULL;
+}
+
+static int python__sample(struct runtime_session *session, uint32_t pid, uint32_t most,
+			  runtime_task_fn on_task, void *ctx, struct err *err)
+{
+	struct python_threads *process = thread_names__process(session->threads, pid);
+
+	(void)err;
+	return process ? python_tasks__sample(process, most, on_task, ctx) : 0;
+}
+
+static bool python__is_parked(struct runtime_session *session, uint32_t pid,
+			      const struct runtime_task *task)
+{
+	struct python_threads *process = thread_names__process(session->threads, pid);
+
+	(void)task;
+	return process && python_tasks__is_unchanged(process);
 }
 
 static void python__lock_holders(struct runtime_session *session, uint32_t pid,
@@ -546,6 +573,13 @@ static const struct runtime_probes probes = {
 static const struct runtime_inspect inspect = {
 	.lock_holders = python__lock_holders,
 	.tasks = python__tasks,
+	.tasks_left_out = python__tasks_left_out,
+};
+
+static const struct runtime_parked parked = {
+	.many = "tasks",
+	.sample = python__sample,
+	.is_parked = python__is_parked,
 };
 
 const struct runtime runtime_python = {
@@ -558,6 +592,7 @@ const struct runtime runtime_python = {
 	.jit = &jit,
 	.probes = &probes,
 	.inspect = &inspect,
+	.parked = &parked,
 	.allocator = &allocator,
 	.idle = python_idle,
 	.function_rules = &python_function_rules,

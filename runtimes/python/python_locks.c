@@ -371,7 +371,9 @@ void python_locks__find(const struct python_threads *process, struct runtime_wai
 			size_t n)
 {
 	struct search search = {
-		.reader = { process->pid, &process->version, READS_MAX },
+		.reader = { .pid = process->pid,
+			    .version = &process->version,
+			    .reads_left = READS_MAX },
 		.waiters = waiters,
 	};
 	int rc = python_layout__find(process->version.minor) ? 0 : -ENOTSUP;

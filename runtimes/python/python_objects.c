@@ -42,12 +42,40 @@ uint64_t python_object__field(struct python_reader *reader, uint64_t object, uns
 	return python_reader__at(reader, object + field(reader, offset));
 }
 
+/* Copies bytes of one block. */
+static bool read_block(struct python_reader *reader, uint64_t at, void *to, size_t size)
+{
+	uint64_t start = at & ~(PYTHON_BLOCK_BYTES - 1ULL);
+	size_t slot = at / PYTHON_BLOCK_BYTES % PYTHON_BLOCKS;
+	struct python_cache *cache = reader->cache;
+
+	if (!start)
+		return false;
+	if (cache->at[slot] != start) {
+		cache->at[slot] = 0;
+		if (!procfs__read_memory(reader->pid, start, cache->blocks[slot],
+					 PYTHON_BLOCK_BYTES))
+			return false;
+		cache->at[slot] = start;
+	}
+	memcpy(to, cache->blocks[slot] + (at - start), size);
+	return true;
+}
+
 bool python_reader__bytes(struct python_reader *reader, uint64_t at, void *to, size_t size)
 {
-	if (!reader->reads_left)
+	if (!reader->reads_left || !at)
 		return false;
 	reader->reads_left--;
-	return at && procfs__read_memory(reader->pid, at, to, size);
+	if (!reader->cache || size > PYTHON_BLOCK_BYTES)
+		return procfs__read_memory(reader->pid, at, to, size);
+	for (size_t done = 0, part; done < size; done += part) {
+		part = min_of(size - done,
+			      PYTHON_BLOCK_BYTES - (size_t)((at + done) % PYTHON_BLOCK_BYTES));
+		if (!read_block(reader, at + done, (char *)to + done, part))
+			return false;
+	}
+	return true;
 }
 
 bool python_reader__word(struct python_reader *reader, uint64_t at, uint64_t *ret)

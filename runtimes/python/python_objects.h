@@ -10,11 +10,21 @@
 
 /* Python objects in the memory of a process, by their addresses; 0: no object. The process runs, so
  * all of it may change while it is read. Values that cannot be right count as absent. CPython 3.8
- * to 3.14. */
+ * to 3.15. */
 struct python_reader {
 	uint32_t pid;
 	const struct python_version *version;
-	unsigned reads_left; /* limit of reads, since a process may change all the time */
+	unsigned reads_left;	    /* limit of reads, since a process may change all the time */
+	struct python_cache *cache; /* NULL: each read is of the process */
+};
+
+/* Blocks of the process's memory, as they were at their first read. An object is read once instead
+ * of word by word, a type or a code object once for all objects. A zeroed struct is empty. */
+#define PYTHON_BLOCK_BYTES 512 /* a part of a page, so that all of it is readable or none */
+#define PYTHON_BLOCKS	   128 /* a power of two */
+struct python_cache {
+	uint64_t at[PYTHON_BLOCKS]; /* address; 0: empty */
+	uint8_t blocks[PYTHON_BLOCKS][PYTHON_BLOCK_BYTES];
 };
 
 bool python_reader__bytes(struct python_reader *reader, uint64_t at, void *to, size_t size);

@@ -1,397 +1,223 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A task of asyncio has a coroutine, whose frame lies in the coroutine object. The awaited object
- * is on top of the frame's value stack: another coroutine, and so on, until another
- * object, such as a future. Frames of waiting coroutines are not linked to each other. The walker
- * gets a memory in which they are linked, and in which a thread runs the innermost one.
- *
- * asyncio has its tasks in a set of weak references in the module asyncio.tasks. From 3.14 on the
- * set has only tasks whose class is written in Python. Other tasks are in lists of the threads that
- * they run in, or in a list of the interpreter if the thread has ended. The layout of a task object
- * made in C differs by version. But it has one member that is a coroutine, and the task's name
- * behind that (Modules/_asynciomodule.c). */
 #include "runtimes/python/python_tasks.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/util.h"
-#include "runtimes/python/python_asyncio.h"
-#include "runtimes/python/python_frames.h"
-#include "runtimes/python/python_objects.h"
+#include "runtimes/python/python_awaits.h"
+#include "runtimes/python/python_places.h"
+#include "runtimes/python/python_task.h"
 
-#define READS_MAX 400000 /* for one list, about 0.5 us each */
-#define TASKS_MAX 10000
-#define CHAIN_MAX 256 /* coroutines of one task */
+#define READS_OF_DUMP 20000000 /* about 0.5 us each */
+#define READS_OF_POLL 30000    /* and, of each task: */
+#define READS_OF_TASK 2000
 
-/* Include/object.h, Include/cpython/setobject.h, Include/cpython/weakrefobject.h: the same in all
- * of these versions. */
-#define SET_MASK       32
-#define SET_TABLE      40
-#define SET_ENTRY      16
-#define WEAKREF_OBJECT 16
-#define WORD	       8
-
-#define TASK_BYTES    512 /* largest task object; 208 in 3.11 */
-#define SET_SLOTS_MAX (1U << 20)
-
-#define TAGS 7ULL /* tag bits of a reference, 3.14 on: Include/internal/pycore_stackref.h */
-
-/* The version since which a frame has an index, or nothing, above the object that it iterates over
- * (GET_ITER of Python/bytecodes.c). */
-#define INDEX_SINCE 15
-
-#define LISTS_SINCE 14 /* 3.14 */
-
-struct search {
-	const struct python_version *version;
-	struct python_reader reader;
-	const struct python_layout *layout;
-	bool has_lists;
-	struct python_asyncio asyncio; /* then */
-	uint64_t thread;	       /* a PyThreadState */
-	uint64_t fs_base;	       /* the thread's */
+/* The task that on_task has. */
+struct python_poll {
+	struct python_task_reader reader;
+	struct python_cache cache;
+	uint64_t interpreter; /* the reader has its oldest thread */
+	struct python_task task;
+	struct python_coroutines chain;
+	bool parked;
+	uint64_t digest; /* hash of the places in the frames */
 	runtime_task_fn on_task;
 	void *ctx;
 };
 
-static uint64_t word_at(struct search *search, uint64_t at)
+static uint64_t word_at(struct python_poll *poll, uint64_t at)
 {
-	return python_reader__at(&search->reader, at);
+	return python_reader__at(&poll->reader.reader, at);
 }
 
-/* --- objects --- */
-
-static bool is_a(struct search *search, uint64_t object, const char *type_name)
-{
-	return python_object__is_a(&search->reader, object, type_name);
-}
-
-static bool is_coroutine(struct search *search, uint64_t object)
-{
-	return object && (is_a(search, object, "coroutine") || is_a(search, object, "generator") ||
-			  is_a(search, object, "async_generator"));
-}
-
-/* --- a coroutine's frame --- */
-
-static uint64_t frame_of(struct search *search, uint64_t coroutine)
-{
-	uint64_t at = coroutine + search->layout->coroutine_frame +
-		      search->version->offsets.object_bytes - 2 * WORD;
-	uint64_t frame, code;
-
-	frame = search->version->minor <= 10 ? word_at(search, at) : at;
-	code = frame ? word_at(search, frame + search->version->offsets.frame_code) &
-			       ~(uint64_t)TAGS
-		     : 0;
-	return code && is_a(search, code, "code") ? frame : 0;
-}
-
-/* Returns the object on top of the frame's value stack; 0: there is none, or the frame runs. */
-static uint64_t awaited_by(struct search *search, uint64_t frame)
-{
-	const struct python_layout *layout = search->layout;
-	uint64_t at = frame + layout->stack, top = word_at(search, frame + layout->stack_top),
-		 value;
-
-	if (layout->is_pointer && !top)
-		return 0;
-	if (layout->is_pointer) {
-		value = word_at(search, top - WORD) & ~TAGS;
-		return value || layout->minor < INDEX_SINCE
-			       ? value
-			       : word_at(search, top - 2 * WORD) & ~TAGS;
-	}
-	if (layout->minor == 10)
-		at = word_at(search, at);
-	if ((int32_t)top < 1 || (int32_t)top > UINT16_MAX)
-		return 0;
-	return word_at(search, at + ((uint32_t)top - 1) * (uint64_t)WORD);
-}
-
-/* The coroutine behind the objects that await it for others: each has it as its first member
- * (Objects/genobject.c). */
-static uint64_t object_of(struct search *search, uint64_t object)
-{
-	static const char *const wrappers[] = { "coroutine_wrapper", "async_generator_asend",
-						"async_generator_athrow", "anext_awaitable" };
-
-	for (size_t i = 0; object && i < ARRAY_SIZE(wrappers); i++)
-		if (is_a(search, object, wrappers[i]))
-			return python_object__field(&search->reader, object, 2 * WORD);
-	return object;
-}
-
-/* --- a task --- */
-
-struct chain {
-	uint64_t frames[CHAIN_MAX]; /* outermost first */
-	size_t n;
-	uint64_t awaited; /* by the innermost one */
-};
-
-static void follow(struct search *search, uint64_t coroutine, struct chain *ret)
-{
-	uint64_t frame;
-
-	ret->n = 0;
-	ret->awaited = coroutine;
-	while (ret->n < CHAIN_MAX && is_coroutine(search, ret->awaited)) {
-		frame = frame_of(search, ret->awaited);
-		if (!frame)
-			return;
-		ret->frames[ret->n++] = frame;
-		ret->awaited = object_of(search, awaited_by(search, frame));
-	}
-}
-
-/* Address of a shim frame, which no process uses: from 3.12 on the outermost frame is a shim, which
- * marks the start of a loop. */
-#define SHIM	   0x1000ULL
-#define SHIM_WORDS 16
-
-static size_t add_shim(const struct search *search, struct memory_patch *patches)
-{
-	const struct python_offsets *offsets = &search->version->offsets;
-
-	for (size_t i = 0; i < SHIM_WORDS; i++)
-		patches[i] = (struct memory_patch) { SHIM + i * WORD, 0 };
-	patches[offsets->frame_owner / WORD].word = (uint64_t)PYTHON_OWNER_SHIM
-						    << 8 * (offsets->frame_owner % WORD);
-	return SHIM_WORDS;
-}
-
-#define PATCHES_MAX (CHAIN_MAX + SHIM_WORDS + 2)
-
-/* The thread runs the innermost one, which was called by the next, and so on. */
-static size_t link_frames(struct search *search, const struct chain *chain,
-			  struct memory_patch patches[PATCHES_MAX])
-{
-	const struct python_offsets *offsets = &search->version->offsets;
-	bool shims = offsets->chain >= PYTHON_CHAIN_CFRAME_SHIMS;
-	uint64_t current = search->thread + offsets->tstate_frame;
-	uint64_t innermost = chain->frames[chain->n - 1];
-	size_t n = shims ? add_shim(search, patches) : 0;
-
-	for (size_t i = 0; i < chain->n; i++)
-		patches[n++] = (struct memory_patch) { chain->frames[i] + offsets->frame_previous,
-						       i       ? chain->frames[i - 1]
-						       : shims ? SHIM
-							       : 0 };
-	if (offsets->chain == PYTHON_CHAIN_CFRAMES || offsets->chain == PYTHON_CHAIN_CFRAME_SHIMS) {
-		current = word_at(search, current) + offsets->cframe_current_frame;
-		patches[n++] = (struct memory_patch) { current + WORD, 0 };
-	}
-	patches[n++] = (struct memory_patch) { current, innermost };
-	return n;
-}
-
-/* A task of C's is of a type that is derived from theirs; one in Python code has these attributes.
+/* Sets the reader's thread to the interpreter's oldest one: threads are put in front of the list.
  */
-static bool is_of_c(struct search *search, uint64_t task)
+static void choose_thread(struct python_poll *poll, uint64_t interpreter)
 {
-	return is_a(search, task, "_asyncio.Task");
+	const struct python_offsets *offsets = &poll->reader.reader.version->offsets;
+	uint64_t at;
+
+	if (interpreter == poll->interpreter)
+		return;
+	poll->interpreter = interpreter;
+	poll->reader.thread = 0;
+	at = word_at(poll, interpreter + offsets->interp_threads);
+	for (; at; at = word_at(poll, at + PYTHON_TSTATE_NEXT))
+		poll->reader.thread = at;
+	poll->reader.fs_base = word_at(poll, poll->reader.thread + offsets->tstate_thread_id);
 }
 
-static uint64_t attribute(struct search *search, uint64_t task, const char *name)
+/* Reads the task and its coroutines. False: it is done, runs, or has not begun. A generator that
+ * has nothing on its stack may be the innermost one. */
+static bool read_task(struct python_poll *poll, uint64_t at)
 {
-	return python_object__get(&search->reader, task, name);
+	python_task__read(&poll->reader, at, &poll->task);
+	python_task__follow(&poll->reader, poll->task.coroutine, &poll->chain);
+	return poll->chain.n > 1 || (poll->chain.n && poll->chain.awaited);
 }
 
-static bool is_task(struct search *search, uint64_t object)
+/* --- changes --- */
+
+/* Returns a number that changes if a coroutine of the task has run. */
+static uint64_t digest_of(struct python_poll *poll)
 {
-	return is_of_c(search, object) ||
-	       (is_a(search, object, "Task") &&
-		is_coroutine(search, attribute(search, object, "_coro")));
-}
+	uint64_t ret = poll->task.future;
 
-/* Members of a task object: its coroutine, the name behind that, and another task that it waits
- * for.
- */
-struct members {
-	uint64_t coroutine;
-	char *name; /* owned */
-	uint64_t waits_for;
-};
-
-/* Returns the task's name, owned by the caller, or NULL. From 3.12 on the name is a number until
- * the program reads it for the first time. */
-static char *read_name(struct search *search, uint64_t object)
-{
-	char *name = python_str__dup(&search->reader, object);
-	uint64_t number;
-
-	if (!name && python_int__get(&search->reader, object, &number) &&
-	    asprintf(&name, "Task-%" PRIu64, number) < 0)
-		name = NULL;
-	return name;
-}
-
-/* Reads a task written in Python: class Task of Lib/asyncio/tasks.py, and classes like it. */
-static void read_attributes(struct search *search, uint64_t task, struct members *ret)
-{
-	uint64_t awaited = attribute(search, task, "_fut_waiter");
-
-	*ret = (struct members) { .coroutine = attribute(search, task, "_coro"),
-				  .name = read_name(search, attribute(search, task, "_name")),
-				  .waits_for = is_task(search, awaited) ? awaited : 0 };
-	if (!is_coroutine(search, ret->coroutine))
-		ret->coroutine = 0;
-}
-
-static void read_members(struct search *search, uint64_t task, struct members *ret)
-{
-	uint64_t size = min_of(python_object__bytes(&search->reader, task), TASK_BYTES), member;
-
-	*ret = (struct members) {};
-	for (uint64_t at = search->version->offsets.object_bytes; at + WORD <= size; at += WORD) {
-		member = word_at(search, task + at);
-		if (!ret->coroutine && is_coroutine(search, member)) {
-			ret->coroutine = member;
-			ret->name = read_name(search, word_at(search, task + at + WORD));
-		} else if (!ret->waits_for && at != search->asyncio.task_awaited_by &&
-			   is_task(search, member)) {
-			ret->waits_for = member;
-		}
-	}
-}
-
-static void read_task(struct search *search, uint64_t task, struct members *ret)
-{
-	is_of_c(search, task) ? read_members(search, task, ret)
-			      : read_attributes(search, task, ret);
-}
-
-static int see_task(struct search *search, uint64_t task)
-{
-	struct memory_patch patches[PATCHES_MAX];
-	struct members members, other = {};
-	struct chain chain;
-	int ret = 0;
-
-	read_task(search, task, &members);
-	follow(search, members.coroutine, &chain);
-	/* Else it is done, runs, or has not begun. A generator that has nothing on its stack may
-	 * be the innermost one. */
-	if (chain.n > 1 || (chain.n && chain.awaited)) {
-		if (members.waits_for)
-			read_task(search, members.waits_for, &other);
-		ret = search->on_task(search->ctx,
-				      &(struct runtime_task) {
-					      .name = members.name ?: "",
-					      .waits_for = other.name,
-					      .fs_base = search->fs_base,
-					      .patches = patches,
-					      .n_patches = link_frames(search, &chain, patches) });
-	}
-	free(members.name);
-	free(other.name);
+	for (size_t i = 0; i < poll->chain.n; i++)
+		ret = (ret ^ poll->chain.frames[i] ^
+		       word_at(poll, poll->chain.frames[i] +
+					     poll->reader.reader.version->offsets.frame_instr)) *
+		      0x9E3779B97F4A7C15ULL;
 	return ret;
 }
 
-/* --- all of them --- */
-
-/* A set of weak references. */
-static int see_set(struct search *search, uint64_t set)
+/* Returns true if the task waits for the future that it has awaited, and its coroutines have not
+ * run since they were read. A future may be another one at the same address, so that instructions
+ * are compared, too. */
+bool python_tasks__is_unchanged(struct python_threads *process)
 {
-	uint64_t slots = python_object__field(&search->reader, set, SET_MASK) + 1, table, key, task;
-	int ret = 0;
+	struct python_poll *poll = process->places.poll;
+	struct python_task now;
+	bool ret;
 
-	table = python_object__field(&search->reader, set, SET_TABLE);
-	if (!table || slots > SET_SLOTS_MAX)
-		return 0;
-	for (uint64_t i = 0, n = 0; !ret && i < slots && n < TASKS_MAX; i++) {
-		key = word_at(search, table + i * SET_ENTRY);
-		task = key ? python_object__field(&search->reader, key, WEAKREF_OBJECT) : 0;
-		if (!task)
-			continue;
-		n++;
-		ret = see_task(search, task);
-	}
+	if (!poll)
+		return false;
+	poll->reader.reader.cache = NULL;
+	python_task__read(&poll->reader, poll->task.at, &now);
+	ret = now.future == poll->task.future && now.coroutine == poll->task.coroutine &&
+	      digest_of(poll) == poll->digest &&
+	      python_task__is_parked(&poll->reader, &now) == poll->parked;
+	poll->reader.reader.cache = &poll->cache;
 	return ret;
 }
 
-static int see_module(struct search *search, uint64_t interpreter)
-{
-	const char *name = search->version->minor < 12 ? "_all_tasks" : "_scheduled_tasks";
-	struct python_reader *reader = &search->reader;
-	uint64_t module, set;
+/* --- one task --- */
 
-	module = python_dict__get(reader, word_at(search, interpreter + search->version->modules),
-				  "asyncio.tasks");
-	set = module ? python_module__get(reader, module, name) : 0;
-	set = set ? python_object__get(reader, set, "data") : 0;
-	return set ? see_set(search, set) : 0;
+static bool read_found(struct python_poll *poll, const struct python_found_task *found)
+{
+	choose_thread(poll, found->interpreter);
+	if (!poll->reader.thread || !read_task(poll, python_places__task(&poll->reader, found)))
+		return false;
+	poll->parked = python_task__is_parked(&poll->reader, &poll->task);
+	return true;
 }
 
-/* A circle of nodes, each in a task. Include/internal/pycore_llist.h */
-static int see_list(struct search *search, uint64_t head)
+static int offer(struct python_poll *poll, double stands_for)
 {
-	uint64_t node = word_at(search, head), task;
-	int ret = 0;
-
-	for (uint64_t n = 0; !ret && node && node != head && n < TASKS_MAX; n++) {
-		task = node - search->asyncio.task_node;
-		if (is_of_c(search, task))
-			ret = see_task(search, task);
-		node = word_at(search, node);
-	}
-	return ret;
-}
-
-static int see_lists(struct search *search, uint64_t interpreter)
-{
-	int ret = see_list(search, interpreter + search->asyncio.interpreter_tasks);
-	uint64_t at = word_at(search, interpreter + search->version->offsets.interp_threads);
-
-	for (; !ret && at; at = word_at(search, at + PYTHON_TSTATE_NEXT))
-		ret = see_list(search, at + search->asyncio.thread_tasks);
-	return ret;
-}
-
-/* The thread state that is oldest: threads are put in front of the list. */
-static uint64_t oldest_thread(struct search *search, uint64_t interpreter)
-{
-	uint64_t at = word_at(search, interpreter + search->version->offsets.interp_threads), last;
-
-	for (last = at; at; at = word_at(search, at + PYTHON_TSTATE_NEXT))
-		last = at;
-	return last;
-}
-
-static int see_interpreter(struct search *search, uint64_t interpreter)
-{
+	struct memory_patch patches[PYTHON_PATCHES_MAX];
+	char reason[PYTHON_REASON_BYTES], *name, *other = NULL;
+	struct python_task awaited;
+	bool has_reason;
 	int ret;
 
-	search->thread = oldest_thread(search, interpreter);
-	if (!search->thread)
-		return 0;
-	search->fs_base =
-		word_at(search, search->thread + search->version->offsets.tstate_thread_id);
-	ret = see_module(search, interpreter);
-	return !ret && search->has_lists ? see_lists(search, interpreter) : ret;
+	poll->digest = digest_of(poll);
+	name = python_task__name(&poll->reader, &poll->task);
+	python_awaits__reason(&poll->reader, &poll->task, &poll->chain, reason);
+	if (poll->task.future && python_task__is_task(&poll->reader, poll->task.future)) {
+		python_task__read(&poll->reader, poll->task.future, &awaited);
+		other = python_task__name(&poll->reader, &awaited);
+	}
+	/* A dump shows the other task instead. */
+	has_reason = poll->parked && reason[0] && !(other && !stands_for);
+	ret = poll->on_task(poll->ctx, &(struct runtime_task) {
+					       .name = name ?: "",
+					       .waits_for = other,
+					       .state = poll->parked ? NULL : "ready",
+					       .reason = has_reason ? reason : NULL,
+					       .stands_for = stands_for,
+					       .fs_base = poll->reader.fs_base,
+					       .patches = patches,
+					       .n_patches = python_task__patches(
+						       &poll->reader, &poll->chain, patches) });
+	free(name);
+	free(other);
+	return ret;
 }
 
-int python_tasks__list(const struct python_threads *process, runtime_task_fn on_task, void *ctx)
+/* --- polls --- */
+
+/* NULL: out of memory. */
+static struct python_poll *begin_poll(struct python_threads *process, unsigned reads,
+				      runtime_task_fn on_task, void *ctx)
 {
-	const struct python_version *version = &process->version;
-	struct search search = { .version = version,
-				 .reader = { process->pid, version, READS_MAX },
-				 .on_task = on_task,
-				 .ctx = ctx };
-	uint64_t interpreter;
+	struct python_poll *poll = calloc(1, sizeof(*poll));
+
+	if (!poll)
+		return NULL;
+	python_task_reader__begin(&poll->reader, process->pid, &process->version, reads);
+	poll->reader.reader.cache = &poll->cache;
+	poll->on_task = on_task;
+	poll->ctx = ctx;
+	process->places.poll = poll;
+	return poll;
+}
+
+static void end_poll(struct python_threads *process)
+{
+	free(process->places.poll);
+	process->places.poll = NULL;
+}
+
+/* --- a dump --- */
+
+int python_tasks__list(struct python_threads *process, bool *ret_cut, runtime_task_fn on_task,
+		       void *ctx)
+{
+	struct python_poll *poll = begin_poll(process, READS_OF_DUMP, on_task, ctx);
+	struct python_found found = {};
 	int ret = 0;
 
-	search.layout = python_layout__find(version->minor);
-	if (!search.layout || !version->modules)
-		return 0;
-	search.has_lists = version->minor >= LISTS_SINCE &&
-			   !python_asyncio__find(process->pid, &search.asyncio);
-	interpreter = word_at(&search, process->interpreters);
-	for (; !ret && interpreter;
-	     interpreter = word_at(&search, interpreter + version->offsets.interp_next))
-		ret = see_interpreter(&search, interpreter);
+	if (!poll)
+		return -ENOMEM;
+	if (poll->reader.layout)
+		ret = python_places__all(process, &poll->reader, &found);
+	for (size_t i = 0; !ret && i < found.n; i++) {
+		memset(poll->cache.at, 0, sizeof(poll->cache.at));
+		if (read_found(poll, &found.list[i]))
+			ret = offer(poll, 0);
+	}
+	*ret_cut = found.cut || !poll->reader.reader.reads_left;
+	free(found.list);
+	end_poll(process);
+	return ret;
+}
+
+/* --- a poll of a part of them --- */
+
+/* Moves a random choice of @n tasks to the front of the list. */
+static void shuffle(struct python_threads *process, struct python_found *found, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t other = i + python_places__random(&process->places, found->n - i);
+		struct python_found_task task = found->list[i];
+
+		found->list[i] = found->list[other];
+		found->list[other] = task;
+	}
+}
+
+int python_tasks__sample(struct python_threads *process, uint32_t most, runtime_task_fn on_task,
+			 void *ctx)
+{
+	struct python_poll *poll =
+		begin_poll(process, READS_OF_POLL + most * READS_OF_TASK, on_task, ctx);
+	struct python_found found = {};
+	size_t n;
+	int ret = 0;
+
+	if (!poll)
+		return -ENOMEM;
+	if (poll->reader.layout)
+		ret = python_places__some(process, &poll->reader, &found);
+	n = min_of(found.n, (size_t)most);
+	if (!ret && n < found.n)
+		shuffle(process, &found, n);
+	for (size_t i = 0; !ret && i < n; i++)
+		if (read_found(poll, &found.list[i]) && poll->parked)
+			ret = offer(poll, (double)found.list[i].stands_for * found.n / n);
+	free(found.list);
+	end_poll(process);
 	return ret;
 }

@@ -35,7 +35,10 @@ static int take_thread(void *ctx, uint64_t object)
 int python_threads__search(void *process, struct thread_finds *finds)
 {
 	const struct python_threads *threads = process;
-	struct search search = { finds, { threads->pid, &threads->version, READS_MAX } };
+	struct search search = {
+		finds,
+		{ .pid = threads->pid, .version = &threads->version, .reads_left = READS_MAX }
+	};
 	struct python_reader *reader = &search.reader;
 	uint64_t interpreter, modules, module;
 	int ret = 0;
