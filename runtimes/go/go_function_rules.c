@@ -13,6 +13,20 @@ static const char *const library_functions[] = { "runtime.*",  "runtime/*", "int
 						 "sync.*",     "syscall.*", "net.*",
 						 "net/http.*", "reflect.*", NULL };
 
+/* The runtime's functions that park a goroutine. Their time is that of the call which waits:
+ * sync.(*Mutex).Lock, time.Sleep, or the program's own receive. */
+static const char *const machinery[] = { "runtime.gopark",
+					 "runtime.goparkunlock",
+					 "runtime.semacquire*",
+					 "runtime.chanrecv*",
+					 "runtime.chansend*",
+					 "runtime.selectgo",
+					 "runtime.block",
+					 "runtime.netpollblock",
+					 "sync.runtime_*",
+					 "internal/poll.runtime_*",
+					 NULL };
+
 static const struct wait_rule waits[] = { { "sync.??@(Mutex|RWMutex)?.@(Lock|RLock)*", "a lock" },
 					  { "sync.??WaitGroup?.Wait", "other goroutines" },
 					  { "sync.??Cond?.Wait", "a condition" },
@@ -24,6 +38,7 @@ static const struct wait_rule waits[] = { { "sync.??@(Mutex|RWMutex)?.@(Lock|RLo
 const struct function_rules go_function_rules = { .runtime = "go",
 						  .library_files = library_files,
 						  .library_functions = library_functions,
+						  .machinery = machinery,
 						  .compiled = true,
 						  .tasks = "goroutines",
 						  .waits = waits };
