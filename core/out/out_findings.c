@@ -54,16 +54,17 @@ static int put_sentences(const struct causes *causes, FILE *out)
 {
 	const struct profile *profile = causes->profile;
 	uint64_t whole = profile->total;
+	const char *time = profile->parked ? "the time of threads and parked tasks" : "thread time";
 	char text[32];
 	int ret = 0;
 
 	if (causes->waiting) {
-		fprintf(out, "%d %% of thread time is waiting", percent(causes->waiting, whole));
+		fprintf(out, "%d %% of %s is waiting", percent(causes->waiting, whole), time);
 		ret = put_findings(causes, true, whole, out);
 	}
 	if (!ret && causes->preempted > SHARE_LEAST * whole)
-		fprintf(out, "%d %% of thread time another thread had the CPU.\n",
-			percent(causes->preempted, whole));
+		fprintf(out, "%d %% of %s another thread had the CPU.\n",
+			percent(causes->preempted, whole), time);
 	if (ret || !causes->cpu)
 		return ret;
 	output__amount(profile, causes->cpu, text, sizeof(text));

@@ -120,6 +120,14 @@ int main(void)
 	      false, true, "native code: what is not known is not named");
 
 	setup();
+	futex = frame(KIND_NATIVE, "runtime.gopark", NULL, 0);
+	add("parked", &futex, 1, 90);
+	add("running", &futex, 1, 10);
+	profile->nodes[2].waiting = profile->waiting = profile->parked = 90;
+	check("90 % of the time of threads and parked tasks is waiting: 90 % for an event in "
+	      "runtime.gopark.\nCPU 10 %: runtime.gopark 100 %.\n",
+	      false, true, "tasks on no thread");
+	setup();
 	check("This recording is empty.\n", false, false, "nothing");
 	setup();
 	profile->idle.weight = 5;
