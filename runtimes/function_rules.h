@@ -8,6 +8,7 @@
 struct wait_rule {
 	const char *function; /* pattern of its name */
 	const char *what;
+	const char *file; /* pattern of its file; NULL: any */
 };
 
 /* Facts about the functions of a language by which readers choose and name them. Patterns are

@@ -527,6 +527,11 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 	capture->stats.early +=
 		rec->stop == COUNT_NO_MAPPINGS && process__attached(process) && !result.missing;
 	cached_result__count(&result, is_tick(capture, rec), &capture->stats);
+	/* The stack of a task without native frames ends where the task began. */
+	if (rec->condition.state == STATE_PARKED && !rec->n_native)
+		capture->stats.complete +=
+			!(result.flags &
+			  (SAMPLE_COMPLETE | SAMPLE_RUNTIME_TRUNCATED | SAMPLE_RUNTIME_BROKEN));
 	return ret;
 }
 

@@ -83,12 +83,14 @@ bool function_rules__is_nameless(const struct profile *profile, const struct pro
 const char *function_rules__wait(const struct profile *profile, const struct profile_frame *frame)
 {
 	const char *name = strtab__get(profile->strings, frame->name);
+	const char *file = strtab__get(profile->strings, frame->file);
 
 	if (frame->kind == KIND_KERNEL || profile->kinds[frame->kind].label)
 		return NULL;
 	for (const struct function_rules *const *rules = profile->rules; rules && *rules; rules++)
 		for (const struct wait_rule *wait = (*rules)->waits; wait && wait->function; wait++)
-			if (!fnmatch(wait->function, name, FNM_EXTMATCH))
+			if (!fnmatch(wait->function, name, FNM_EXTMATCH) &&
+			    (!wait->file || !fnmatch(wait->file, file, FNM_EXTMATCH)))
 				return wait->what;
 	return NULL;
 }

@@ -27,13 +27,15 @@ static const char *const machinery[] = { "runtime.gopark",
 					 "internal/poll.runtime_*",
 					 NULL };
 
-static const struct wait_rule waits[] = { { "sync.??@(Mutex|RWMutex)?.@(Lock|RLock)*", "a lock" },
-					  { "sync.??WaitGroup?.Wait", "other goroutines" },
-					  { "sync.??Cond?.Wait", "a condition" },
-					  { "runtime.@(chanrecv|chansend|selectgo)*", "a channel" },
-					  { "internal/poll.runtime_pollWait", "I/O" },
-					  { "time.Sleep", "a timer" },
-					  {} };
+static const struct wait_rule waits[] = {
+	{ "sync.??@(Mutex|RWMutex)?.@(Lock|RLock)*", "a lock", NULL },
+	{ "sync.??WaitGroup?.Wait", "other goroutines", NULL },
+	{ "sync.??Cond?.Wait", "a condition", NULL },
+	{ "runtime.@(chanrecv|chansend|selectgo)*", "a channel", NULL },
+	{ "internal/poll.runtime_pollWait", "I/O", NULL },
+	{ "time.Sleep", "a timer", NULL },
+	{}
+};
 
 const struct function_rules go_function_rules = { .runtime = "go",
 						  .library_files = library_files,

@@ -31,12 +31,12 @@ static const char *const library_functions[] = { "java.*",
 static const char *const machinery[] = { "!(*.*)", NULL };
 
 static const struct wait_rule waits[] = {
-	{ "java.lang.Thread.sleep*", "a timer (sleep)" },
-	{ "java.util.concurrent.locks.*Condition*.await*", "a condition" },
-	{ "java.util.concurrent.locks.Abstract*Synchronizer.acquire*", "a lock" },
-	{ "java.lang.Object.wait*", "a notification" },
-	{ "java.util.concurrent.FutureTask.awaitDone", "a task" },
-	{ "java.util.concurrent.CompletableFuture.*et*", "a task" },
+	{ "java.lang.Thread.sleep*", "a timer (sleep)", NULL },
+	{ "java.util.concurrent.locks.*Condition*.await*", "a condition", NULL },
+	{ "java.util.concurrent.locks.Abstract*Synchronizer.acquire*", "a lock", NULL },
+	{ "java.lang.Object.wait*", "a notification", NULL },
+	{ "java.util.concurrent.FutureTask.awaitDone", "a task", NULL },
+	{ "java.util.concurrent.CompletableFuture.*et*", "a task", NULL },
 	{}
 };
 

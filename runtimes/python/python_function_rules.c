@@ -17,7 +17,18 @@ static const char *const library_files[] = { "*/lib/python[23]*",
 
 static const char *const nameless[] = { "*<lambda>", NULL };
 
-static const struct wait_rule waits[] = { { "PyThread_acquire_lock*", "a lock" }, {} };
+/* Functions of asyncio have no class in their names until Python 3.11. */
+static const struct wait_rule waits[] = {
+	{ "PyThread_acquire_lock*", "a lock", NULL },
+	{ "*acquire", "a lock", "*/asyncio/locks.py" },
+	{ "sleep", "a timer (sleep)", "*/asyncio/tasks.py" },
+	{ "@(wait|_wait|wait_for)", "other tasks", "*/asyncio/tasks.py" },
+	{ "*TaskGroup.*", "other tasks", "*/asyncio/taskgroups.py" },
+	{ "?(*Queue.)@(get|put|join)", "a queue", "*/asyncio/queues.py" },
+	{ "*", "the network", "*/asyncio/@(streams|selector_events|sslproto).py" },
+	{ "*", "a child process", "*/asyncio/@(subprocess|base_subprocess).py" },
+	{}
+};
 
 const struct function_rules python_function_rules = {
 	.runtime = "python", .library_files = library_files, .nameless = nameless, .waits = waits

@@ -16,10 +16,10 @@ static const char *const library_files[] = { "*/lib/ruby/*",
 					     "",
 					     NULL };
 
-static const struct wait_rule waits[] = { { "*Mutex#@(lock|synchronize)", "a lock" },
-					  { "*Monitor#@(enter|synchronize)", "a lock" },
-					  { "*ConditionVariable#wait", "a condition" },
-					  { "*Queue#pop", "a queue" },
+static const struct wait_rule waits[] = { { "*Mutex#@(lock|synchronize)", "a lock", NULL },
+					  { "*Monitor#@(enter|synchronize)", "a lock", NULL },
+					  { "*ConditionVariable#wait", "a condition", NULL },
+					  { "*Queue#pop", "a queue", NULL },
 					  {} };
 
 const struct function_rules ruby_function_rules = { .runtime = "ruby",

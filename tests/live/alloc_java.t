@@ -67,7 +67,7 @@ def check(name, *command):
 
 
 def check_launched(java):
-    """braid starts the JVM itself, which maps libjvm.so only then."""
+    """braid starts the JVM itself, which maps libjvm.so later."""
     file = gate.path("launched.db")
     braid = gate.start(gate.BRAID, "record", "-e", "alloc:jvm", "-c", "1", "--max-overhead", "none",
                        "-o", file, "--", java, *OPTIONS, "-cp", gate.tmp, "Allocs",
@@ -83,8 +83,9 @@ def check_launched(java):
     gate.equal(sorted(value for value, _, _ in most),
                [1000000 + HEADER] * 299 + [1000000 + HEADER + TLAB],
                "launched: large objects: each with its size")
-    gate.matches(r"alloc:jvm: 1 process mapped an allocator that got its probes up to [\d.]+ ms "
-                 "later: earlier calls are not seen", said, "launched: what was missed is said")
+    # braid knows libjvm.so before the launcher maps it, so that the probes see the first allocation.
+    gate.ok(recording.one("SELECT count(*) FROM stack WHERE function = 'JNI_CreateJavaVM'") and
+            "are not seen" not in said, "launched: from the creation of the JVM on", said)
 
 
 def check_none():
