@@ -97,8 +97,9 @@ const char *function_rules__wait(const struct profile *profile, const struct pro
 
 const char *function_rules__tasks(const struct profile *profile)
 {
-	for (size_t i = 0; i < profile->n_kinds; i++) {
-		const struct function_rules *rules = rules_of_kind(profile, i);
+	/* A recording lists the kinds of all runtimes, also of those without frames. */
+	for (size_t i = 0; i < profile->n_frames; i++) {
+		const struct function_rules *rules = rules_of(profile, &profile->frames[i]);
 
 		if (rules && rules->tasks)
 			return rules->tasks;

@@ -144,6 +144,19 @@ static void check_group(void)
 	profile__free(profile);
 }
 
+/* A recording lists the kinds of all runtimes, also of those without frames. */
+static void check_tasks(void)
+{
+	struct profile *profile = new_profile();
+
+	profile__kind(profile, "go", "_[g]");
+	frame(profile, "python", "serve", "/srv/app.py", 1);
+	ok(!function_rules__tasks(profile), "a profile without a frame of Go has no goroutines");
+	frame(profile, "go", "main.main", "/srv/main.go", 1);
+	is_str(function_rules__tasks(profile) ?: "", "goroutines", "one with such a frame may");
+	profile__free(profile);
+}
+
 /* Returns the child of @parent for the function @name; 0: no such child. */
 static uint32_t node_of(const struct profile *profile, uint32_t parent, const char *name)
 {
@@ -211,6 +224,7 @@ int main(void)
 	check_rules();
 	check_lines();
 	check_group();
+	check_tasks();
 	check_app();
 	check_no_app();
 	return tap__done();
