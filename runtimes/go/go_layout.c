@@ -130,6 +130,6 @@ void go_layout__find(const struct elf_file *file, const struct go_table *table,
 			 read_code(file, &function, &code))
 			find_reasons(&code, ret);
 	}
-	if (parks)
+	if (parks && id + GOID_TO_REASON + sizeof(uint64_t) <= GO_GOROUTINE_READ)
 		ret->goroutines = goroutines;
 }

@@ -11,9 +11,8 @@
 
 /* Goroutines of a process that are on no thread. The process runs while it is read. */
 
-#define GO_REASONS_MAX	  256
-#define GO_REASON_BYTES	  48
-#define GO_GOROUTINE_READ 512 /* bytes of a struct g; the fields end before */
+#define GO_REASONS_MAX	256
+#define GO_REASON_BYTES 48
 
 struct go_process {
 	UT_hash_handle hh; /* by pid */

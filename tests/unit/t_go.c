@@ -10,6 +10,7 @@
 
 #include "core/elf/symbols.h"
 #include "core/unwind/unwind_table.h"
+#include "runtimes/go/go_layout.h"
 #include "runtimes/go/go_names.h"
 #include "runtimes/go/go_rows.h"
 #include "runtimes/go/go_switches.h"
@@ -328,6 +329,44 @@ static void test_other_layout(const struct go_table *table)
 	free(bytes.at);
 }
 
+/* Returns the code of a function in the bytes of the program. */
+static uint8_t *code_in(struct bytes bytes, const struct elf_file *file, const char *name,
+			uint64_t *ret_n)
+{
+	static uint8_t code[4096];
+	uint64_t at;
+
+	if (elf_file__find_symbol(file, name, &at, ret_n) || *ret_n > sizeof(code) ||
+	    elf_file__read(file, at, code, *ret_n))
+		abort();
+	return memmem(bytes.at, bytes.n, code, *ret_n);
+}
+
+/* The offset of a field in the code of a program is a claim. */
+static void test_far_fields(const struct elf_file *file, const struct go_table *table)
+{
+	struct go_places places = go_places__of(file, table);
+	uint32_t status = places.goid_at - 8, reason = status + 32, far[] = { 1536, 1536 + 32 };
+	struct bytes bytes = read_program();
+	uint64_t n_changes, n_parks;
+	uint8_t *changes = code_in(bytes, file, "runtime.casgstatus", &n_changes);
+	uint8_t *parks = code_in(bytes, file, "runtime.gopark", &n_parks);
+	struct go_fields fields;
+	struct elf_file *other;
+
+	go_layout__find(file, table, &places, &fields);
+	ok(fields.goroutines, "the list of goroutines");
+	memcpy((uint8_t *)memmem(changes, n_changes, "\xf0\x0f\xb1", 3) + 4, &far[0], 4);
+	memcpy(memmem(parks, n_parks, &reason, 4), &far[1], 4);
+	other = open_bytes(bytes);
+	places = go_places__of(other, table);
+	ok(places.goid_at == far[0] + 8, "fields that are farther away");
+	go_layout__find(other, table, &places, &fields);
+	ok(!fields.goroutines, "... have no list");
+	elf_file__free(other);
+	free(bytes.at);
+}
+
 /* A malformed table: -1 and the smallest number. */
 static void test_wrapped(void)
 {
@@ -363,6 +402,7 @@ int main(void)
 	test_other_layout(&table);
 	if (table.layout == GO_118 && !go_names__data(file, &table, &data))
 		test_moved_data(&table, data);
+	test_far_fields(file, &table);
 	test_wrapped();
 	go_table__done(&table);
 	elf_file__free(file);
