@@ -238,7 +238,7 @@ static bool is_over(struct session *session, uint64_t now)
 static int poll_timeout_ms(const struct session *session, uint64_t now)
 {
 	double left_s = session->opts.duration_s - (now - session->start_ns) / 1e9;
-	int most = tracker__has_pending(session->tracker) ? PENDING_POLL_MS : POLL_MS;
+	int most = tracker__retries_soon(session->tracker) ? PENDING_POLL_MS : POLL_MS;
 
 	if (session->opts.duration_s <= 0 || left_s * 1000 > most)
 		return most;

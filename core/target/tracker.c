@@ -192,26 +192,27 @@ void tracker__on_lost(struct tracker *tracker)
 #define RETRY_SOON_NS	  10000000ULL
 #define RETRY_SOON_FOR_NS NSEC_PER_SEC
 
-static bool is_pending_due(const struct process *process, uint64_t now)
+static bool is_soon(const struct space *space, uint64_t now)
 {
-	const struct space *space = process->space;
-	bool soon = space->pending && now < space->pending_ns + RETRY_SOON_FOR_NS;
-
-	return now >= process->refreshed_ns + (soon ? RETRY_SOON_NS : RETRY_NS);
+	return space->pending && now < space->pending_ns + RETRY_SOON_FOR_NS;
 }
 
 int tracker__retry(struct tracker *tracker, uint64_t now)
 {
 	struct process *process = tracker->any_pending ? tracker->processes : NULL;
+	bool soon;
 	int ret = 0;
 
 	tracker->any_pending = false;
+	tracker->any_soon = false;
 	for (; !ret && process; process = process->hh.next) {
 		if (process__is_ended(process) || !process->space ||
 		    !(process->space->pending || process->space->awaits_context))
 			continue;
+		soon = is_soon(process->space, now);
 		tracker->any_pending = true;
-		if (is_pending_due(process, now))
+		tracker->any_soon |= soon;
+		if (now >= process->refreshed_ns + (soon ? RETRY_SOON_NS : RETRY_NS))
 			ret = tracker__refresh(tracker, process);
 	}
 	return ret;
@@ -222,9 +223,9 @@ bool tracker__expects_runtime(const struct tracker *tracker, uint64_t now)
 	return now < tracker->expects_until_ns;
 }
 
-bool tracker__has_pending(const struct tracker *tracker)
+bool tracker__retries_soon(const struct tracker *tracker)
 {
-	return tracker->any_pending;
+	return tracker->any_soon;
 }
 
 struct process *tracker__find(const struct tracker *tracker, uint32_t pid)

@@ -129,8 +129,8 @@ int tracker__retry(struct tracker *tracker, uint64_t now_ns);
 /* Returns true if a process has begun to load a runtime less than a second ago. */
 bool tracker__expects_runtime(const struct tracker *tracker, uint64_t now_ns);
 
-/* Returns true if tracker__retry() has something to try again. */
-bool tracker__has_pending(const struct tracker *tracker);
+/* Returns true if tracker__retry() has something to try again every few milliseconds. */
+bool tracker__retries_soon(const struct tracker *tracker);
 
 /* Handles the exit of the last thread of the process. If the user named the process, the caller
  * must watch it until process__has_ended(), and then call tracker__on_end(). */

@@ -62,8 +62,10 @@ static void keep_pending(struct tracker *tracker, struct process *process, int i
 {
 	struct space *space = process->space;
 
-	if (!(space->pending & 1U << i))
+	if (!(space->pending & 1U << i)) {
 		space->pending_ns = now_ns();
+		tracker->any_soon = true;
+	}
 	space->pending |= 1U << i;
 	tracker->any_pending = true;
 	if (space->reported_pending & 1U << i || now_ns() < space->pending_ns + PENDING_REPORT_NS)
@@ -431,6 +433,7 @@ void tracker__await_runtimes(struct tracker *tracker, struct process *process,
 		space->pending |= 1U << i;
 		space->pending_ns = now_ns();
 		tracker->any_pending = true;
+		tracker->any_soon = true;
 		tracker->expects_until_ns = space->pending_ns + EXPECTED_FOR_NS;
 	}
 }

@@ -32,6 +32,7 @@ struct tracker {
 	struct tracker_forbidden forbidden;
 	struct process *requested; /* processes that the user named, by next_requested */
 	bool any_pending;	   /* a runtime may be pending */
+	bool any_soon;		   /* ... since less than a second */
 	uint64_t expects_until_ns; /* until then, a process may become ready to be attached */
 	uint32_t traps;		   /* as tracker__traps() returns */
 	bool given_up; /* set by tracker__give_up_probes(): no probes are attached any longer */
