@@ -53,7 +53,6 @@ static void describe_time(const uint64_t *by_state, const char *name, double dur
 	uint64_t waits = by_state[STATE_BLOCKED] + by_state[STATE_STOPPED];
 	char sum[32], runs[32], waiting[32], preempted[32], parked[32], tasks[64] = "";
 
-	amount(PROFILE_NANOSECONDS, sum_of(by_state), sum);
 	amount(PROFILE_NANOSECONDS, by_state[STATE_RUNS] + by_state[STATE_UNKNOWN], runs);
 	amount(PROFILE_NANOSECONDS, waits, waiting);
 	amount(PROFILE_NANOSECONDS, by_state[STATE_PREEMPTED], preempted);
