@@ -4,6 +4,7 @@
 mapping of the program remains near its code, and whose own file is deleted: native frames are those
 of the program without that."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -25,6 +26,13 @@ def reserve(pages):
 def reserved():
     with open(RESERVED, encoding="ascii") as file:
         return int(file.read())
+
+
+def locked():
+    """The file of the number of pages, locked: a second run of this test waits until the first has restored it."""
+    file = open(RESERVED, encoding="ascii")  # pylint: disable=consider-using-with
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
 
 
 def facts_of(title, env):
@@ -67,6 +75,9 @@ def check():
 
 gate.need_root()
 gate.need_program("/usr/lib/x86_64-linux-gnu/libhugetlbfs.so.0")
+if not os.path.exists(RESERVED):
+    gate.skip_all("the kernel has no huge pages")
+lock = locked()
 before = reserved()
 try:
     reserve(before + PAGES)
