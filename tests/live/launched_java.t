@@ -1,8 +1,9 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A JVM is prepared while its launcher is held: the walker is loaded before the launcher's own code
-runs. The launcher of this test prints the programs of BPF instead of loading the JVM."""
+runs. The launcher of this test prints braid's programs of BPF instead of loading the JVM."""
 
+import json
 import os
 import subprocess
 
@@ -10,12 +11,14 @@ import gate
 
 LIBRARY = "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so"
 LAUNCH = 'int launch(void) { return 0; }\n'
+# the programs of which the launcher's parent has descriptors: other recordings have programs of the same names
+SHOW = r"sed -n 's/^prog_id:[^0-9]*//p' /proc/$PPID/fdinfo/* | while read id; do /usr/sbin/bpftool prog show id $id; done"
 MAIN = """#include <unistd.h>
 int launch(void);
 int main(void)
 {
 	launch();
-	execl("/usr/sbin/bpftool", "bpftool", "prog", "show", (char *)0);
+	execl("/bin/sh", "sh", "-c", SHOW, (char *)0);
 	return 1;
 }
 """
@@ -31,7 +34,7 @@ def build(name, library):
             file.write(text)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", f"{place}/lib/{library}", place + "/launch.c"],
                    check=True)
-    subprocess.run(["gcc", "-o", place + "/main", place + "/main.c", f"-L{place}/lib",
+    subprocess.run(["gcc", "-o", place + "/main", f"-DSHOW={json.dumps(SHOW)}", place + "/main.c", f"-L{place}/lib",
                     f"-l:{library}", f"-Wl,-rpath,{place}/lib"], check=True)
     return place + "/main"
 
