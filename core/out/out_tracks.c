@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/shared.h"
 #include "core/base/util.h"
 
 /* The thread of values that are not divided among threads. */
@@ -211,7 +212,11 @@ char *out_tracks__title(const struct out_tracks *tracks, const struct profile_th
 
 	if (!thread)
 		return strdup(tracks->value.event);
-	if (thread->pid && thread->pid != thread->tid)
+	if (thread->tid == PARKED_TID)
+		n = asprintf(&title, "%s: %s of %s (%u)", tracks->value.event,
+			     thread->name ? thread->name : "",
+			     thread->process ? thread->process : "", thread->pid);
+	else if (thread->pid && thread->pid != thread->tid)
 		n = asprintf(&title, "%s: %s (%u) of %s (%u)", tracks->value.event,
 			     thread->name ? thread->name : "", thread->tid,
 			     thread->process ? thread->process : "", thread->pid);

@@ -140,7 +140,10 @@ static void thread_label(const struct recorded *recorded, uint32_t thread, char 
 	}
 	if (of.pid == of.tid)
 		name = title__of_thread(of.name, of.process, of.command, title);
-	snprintf(buf, size, "%.255s (%u)", name, of.tid);
+	if (of.tid == PARKED_TID)
+		snprintf(buf, size, "%.100s of %.155s (%u)", name, of.process, of.pid);
+	else
+		snprintf(buf, size, "%.255s (%u)", name, of.tid);
 }
 
 /* Labels of stacks without a group, from PROFILE_BY_TRACE on. */

@@ -90,6 +90,12 @@ def check_marks(name, recording):
               f"{name}: goroutines of {kind}")
 
 
+def check_label(recording, pid):
+    out = gate.braid("report", "--by", "thread", recording.file).out
+    ok(f"goroutines of waits ({pid})" in out, "--by thread: the goroutines of a process", out)
+    ok(str(1 << 30) not in out, "--by thread: no number of a thread that does not exist")
+
+
 def check_idle(recording):
     shown = gate.braid("report", "--format", "folded", "--state", "parked", recording.file).out
     ok("bgsweep" not in shown and "main.sleeps" in shown, "the runtime's own goroutines are idle")
@@ -117,6 +123,7 @@ recorded, told = record(process, "wall", 5)
 check_sums("linked", recorded, told)
 check_marks("linked", recorded)
 check_idle(recorded)
+check_label(recorded, process.pid)
 check_notes(recorded)
 check_exact(100)
 stripped = gate.path("stripped")
