@@ -16,6 +16,9 @@
 /* First of the ids that no thread has (PID_MAX_LIMIT, include/linux/threads.h). */
 #define FIRST_ID (1U << 30)
 
+/* Maximum number of entries of tasks with a number. Their stacks are claims of the process. */
+#define GROUPS_MAX 20000
+
 struct group { /* the tasks of one entry */
 	size_t entry;
 	uint64_t *key; /* owned */
@@ -30,7 +33,8 @@ struct taking {
 	struct u64map by_hash; /* number of the group + 1 */
 	struct group *groups;
 	size_t n_groups, cap_groups;
-	size_t n_moved; /* tasks that ran while they were read */
+	size_t n_moved;	 /* tasks that ran while they were read */
+	size_t n_beyond; /* tasks whose stacks exceed GROUPS_MAX */
 	struct err *err;
 };
 
@@ -90,8 +94,8 @@ static size_t make_key(const struct dump *dump, const struct runtime_task *task,
 	return n;
 }
 
-/* Adds the task to the entry with the same key. Returns 1 if there is one; 0: the key is that of
- * the next entry; or -ENOMEM. */
+/* Adds the task to the entry with the same key. Returns 1 if there is one, or there are too many
+ * entries; 0: the key is that of the next entry; or -ENOMEM. */
 static int join(struct taking *taking, const struct runtime_task *task)
 {
 	static uint64_t key[KEY_WORDS_MAX];
@@ -103,6 +107,10 @@ static int join(struct taking *taking, const struct runtime_task *task)
 
 	if (group && group->n == n && !memcmp(group->key, key, 8 * n))
 		return add_alike(&result->tasks[group->entry], task) ?: 1;
+	if (taking->n_groups == GROUPS_MAX) {
+		taking->n_beyond++;
+		return 1;
+	}
 	if (array__reserve(&taking->groups, &taking->cap_groups, taking->n_groups + 1,
 			   sizeof(*taking->groups)))
 		return -ENOMEM;
@@ -206,22 +214,31 @@ static void free_groups(struct taking *taking)
 	u64map__done(&taking->by_hash);
 }
 
+/* Notes that @n tasks are missing. */
+static void note_missing(struct taking *taking, size_t n, const char *why)
+{
+	char text[128];
+
+	if (!n)
+		return;
+	snprintf(text, sizeof(text), "%zu %s%s missing: %s", n,
+		 taking->runtime->inspect->task ?: "task", n == 1 ? " is" : "s are", why);
+	note_left_out(taking->dump->result, text);
+}
+
 /* Reads the tasks of one runtime. */
 static int take_of(struct taking *taking)
 {
 	const struct dump *dump = taking->dump;
 	const struct runtime *runtime = taking->runtime;
 	struct runtime_session *session = dump->sessions[taking->number];
-	char moved[128];
 	int code = runtime->inspect->tasks(session, dump->process->pid, on_task, taking);
 
 	if (!code && runtime->inspect->tasks_left_out)
 		note_left_out(dump->result, runtime->inspect->tasks_left_out(session));
-	snprintf(moved, sizeof(moved), "%zu %s%s ran while braid read the stack, and are missing",
-		 taking->n_moved, runtime->inspect->task ?: "task",
-		 taking->n_moved == 1 ? "" : "s");
-	note_left_out(dump->result, taking->n_moved ? moved : NULL);
-	taking->n_moved = 0;
+	note_missing(taking, taking->n_moved, "the stack changed while braid read it");
+	note_missing(taking, taking->n_beyond, "dump lists 20,000 different stacks");
+	taking->n_moved = taking->n_beyond = 0;
 	return code;
 }
 
