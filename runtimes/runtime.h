@@ -484,8 +484,8 @@ struct runtime_parked {
 	 * written to, so all data may be inconsistent. The hook drops a task whose state has
 	 * changed while it was read. `on_task` reads the stack, and calls `is_parked` afterwards.
 	 * Returns 0, also if there are none; -ENOMEM; or a negative return of `on_task`. -ENOTSUP:
-	 * the tasks of this process are unreadable; `err` has the reason, and the hook is not
-	 * called again for the process. */
+	 * the tasks of this process are unreadable, and `err` has the reason. Each further
+	 * call then returns the same, at little cost. */
 	int (*sample)(struct runtime_session *session, uint32_t pid, uint32_t most,
 		      runtime_task_fn on_task, void *ctx, struct err *err);
 
