@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/util.h"
 #include "core/events/filter.h"
 #include "core/events/values.h"
 
@@ -87,6 +88,9 @@ static int finish(const struct subject *subject, const struct event_value *value
 		return err__set(err, -EINVAL, "cannot record %s as a number: it is a text", name);
 	if (value->type)
 		own = *value->type;
+	/* A wider type than that of the field would read its neighbours. */
+	if (!own.is_text && !pointer)
+		own.bytes = min_of(own.bytes, (uint8_t)type->size);
 	value_spec__set_type(spec, &own);
 	if (!own.is_text || btf_is_array(type))
 		return 0;

@@ -112,6 +112,8 @@ def check_kernel():
     gate.equal(sum(row == [f"name={name}"] for row in seen["tracepoint"]), 2, "a system call's text")
     gate.ok(["argc=3", "comm=cat", "filename=/bin/cat"] in seen["tracepoint"], "fields behind a tracepoint's arguments",
             seen["tracepoint"])
+    seen, _ = recorded("tracepoint:sched:sched_process_exec(bprm->argc:u64)", "/bin/cat", name)
+    gate.equal(seen["tracepoint"], [["argc=2"]], "a wider type than the field's reads no neighbour")
     seen, _ = recorded("tracepoint:syscalls:sys_exit_openat(ret)", "/bin/cat", gate.path("none"))
     gate.ok(["ret=-2"] in seen["tracepoint"], "a system call's result", seen["tracepoint"])
 
