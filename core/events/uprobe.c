@@ -117,8 +117,10 @@ static int set_result(struct event_spec *spec, struct err *err)
 static int set_arguments(struct event_spec *spec, struct err *err)
 {
 	struct event_values *values = &spec->values;
+	int code = event_values__check_paths(values, err);
 
-	(void)err;
+	if (code)
+		return code;
 	for (; values->is_all && values->n < VALUES_MAX; values->n++) {
 		struct event_value *value = &values->list[values->n];
 

@@ -15,6 +15,21 @@
 /* Symbols that match, with aliases, before duplicates are removed. */
 #define SYMBOLS_MAX (8 * EVENT_PLACES_MAX)
 
+bool is_pattern(const char *text)
+{
+	const char *at = text;
+
+	while ((at = strpbrk(at, "*?[")) && at > text && go_receiver__begins(text, at - 1))
+		at++;
+	return at;
+}
+
+static bool matches(const char *pattern, const char *name)
+{
+	/* A name of Go may have brackets of its own: main.Sum[go.shape.int_0] */
+	return !strcmp(pattern, name) || !fnmatch(pattern, name, 0);
+}
+
 static int add_matching(const struct elf_file *file, const char *section, const char *pattern,
 			struct matched_functions *to)
 {
@@ -27,8 +42,7 @@ static int add_matching(const struct elf_file *file, const char *section, const 
 		const char *name = elf_symbols__get(&symbols, i, &symbol);
 
 		if (!name || GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
-		    symbol.st_shndx == SHN_UNDEF || !symbol.st_value ||
-		    fnmatch(pattern, name, 0) != 0)
+		    symbol.st_shndx == SHN_UNDEF || !symbol.st_value || !matches(pattern, name))
 			continue;
 		if (to->n == SYMBOLS_MAX)
 			return -E2BIG;

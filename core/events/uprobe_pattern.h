@@ -21,10 +21,8 @@ struct matched_functions {
 	size_t n, cap;
 };
 
-static inline bool is_pattern(const char *text)
-{
-	return text[0] && __builtin_strpbrk(text, "*?[");
-}
+/* Returns true if @text has *, ? or [, except for the star of a receiver of Go. */
+bool is_pattern(const char *text);
 
 /* Finds the functions in all available symbol tables. Returns 0; -E2BIG: more than
  * EVENT_PLACES_MAX; or -ENOMEM; with a message. */

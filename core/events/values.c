@@ -183,6 +183,19 @@ static char *trimmed(char *text)
 	return text;
 }
 
+/* Refuses a list before the filter, whose slash it precedes. */
+static int check_filtered(const char *name, struct err *err)
+{
+	const char *slash = strchr(name, '/');
+
+	return slash > name && slash[-1] == ')'
+		       ? err__set(err, -EINVAL,
+				  "the values of an event follow its filter. Write "
+				  "tracepoint:SYS:NAME/FILTER/(VALUES), not %s",
+				  name)
+		       : 0;
+}
+
 int event_values__parse(char *name, struct event_values *ret, struct err *err)
 {
 	size_t len = strlen(name);
@@ -191,7 +204,11 @@ int event_values__parse(char *name, struct event_values *ret, struct err *err)
 	int code = 0;
 
 	*ret = (struct event_values) {};
-	if (name[len ? len - 1 : 0] == '/' || (!begin && !strchr(name, ')'))) /* a filter */
+	if (name[len ? len - 1 : 0] == '/')
+		return check_filtered(name, err);
+	if (!begin && !strchr(name, ')'))
+		return 0;
+	if (begin && name[len - 1] != ')' && go_receiver__begins(name, begin))
 		return 0;
 	if (begin && strstr(begin, EVENT_LATENCY))
 		return err__set(
@@ -205,6 +222,7 @@ int event_values__parse(char *name, struct event_values *ret, struct err *err)
 				name);
 	name[len - 1] = '\0';
 	*begin = '\0';
+	trimmed(name);
 	item = trimmed(begin + 1);
 	ret->is_all = !*item;
 	for (; !code && item && !ret->is_all; item = next) {
@@ -220,6 +238,23 @@ int event_values__parse(char *name, struct event_values *ret, struct err *err)
 
 /* --- arguments of functions --- */
 
+int event_values__check_paths(const struct event_values *values, struct err *err)
+{
+	for (uint32_t i = 0; i < values->n; i++) {
+		const char *path = values->list[i].path;
+
+		if (strcmp(last_of(path), path) != 0)
+			return err__set(err, -EINVAL,
+					"cannot record %s: only values of the kernel have fields. "
+					"Record the pointer, as ptr",
+					path);
+		if (!strcmp(path, "arg0"))
+			return err__set(err, -EINVAL,
+					"cannot record arg0: arguments are counted from arg1");
+	}
+	return 0;
+}
+
 static int check_plain(const struct event_values *values, const char *kind, struct err *err)
 {
 	if (values->is_all)
@@ -227,13 +262,7 @@ static int check_plain(const struct event_values *values, const char *kind, stru
 				"the list of values of a %s is empty. Name its arguments, such as "
 				"(fd:s32, buf:ptr)",
 				kind);
-	for (uint32_t i = 0; i < values->n; i++)
-		if (strcmp(last_of(values->list[i].path), values->list[i].path) != 0)
-			return err__set(err, -EINVAL,
-					"cannot record %s: only values of the kernel have fields. "
-					"Record the pointer, as ptr",
-					values->list[i].path);
-	return 0;
+	return event_values__check_paths(values, err);
 }
 
 /* Registers of the first arguments of a function, in the ABI of the machine, and of a system call.
@@ -292,6 +321,11 @@ int event_values__of_return(struct event_values *values, const char *kind, struc
 				"a return has one value, but %s is the second. Record arguments at "
 				"the entry of the function",
 				event_value__name(&values->list[1]));
+	if (!code && (values->list[0].by_number || values->list[0].argument != 1))
+		code = err__set(err, -EINVAL,
+				"cannot record argument %u at a return: its only value is the "
+				"result. Write (ret:s64), or record arguments at the entry",
+				values->list[0].argument);
 	if (!code)
 		set_direct(&values->list[0].spec, values->list[0].type ?: &type_number, &result);
 	return code;

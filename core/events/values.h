@@ -68,6 +68,13 @@ static inline bool event_values__are_recorded(const struct event_values *values)
 	return values->n || values->is_all || values->by_place;
 }
 
+/* Returns true if the parenthesis at @at, in @text, begins the receiver of a method of Go:
+ * main.(*server).handle. It begins no list, and its star is no pattern. */
+static inline bool go_receiver__begins(const char *text, const char *at)
+{
+	return at > text && at[-1] == '.' && at[0] == '(' && at[1] == '*';
+}
+
 /* Moves the list at the end of @name, if there is one, to @ret, which has no `spec` yet. Returns 0,
  * or -EINVAL with a message. */
 int event_values__parse(char *name, struct event_values *ret, struct err *err);
@@ -77,6 +84,10 @@ static inline const char *event_value__name(const struct event_value *value)
 {
 	return value->label + sizeof(VALUE_LABEL) - 1;
 }
+
+/* Refuses paths with fields, and arg0, which have a meaning only at events of the kernel. Returns
+ * 0, or -EINVAL with a message. */
+int event_values__check_paths(const struct event_values *values, struct err *err);
 
 /* Complete the values, which are the arguments at the entry of a function, or its result. They
  * belong to a @kind, for messages. Return 0, or -EINVAL with a message. */

@@ -64,6 +64,25 @@ static void test_values(void)
 	is_int(opts.valued, 1 << 1 | 1 << 3 | 1 << 4, "events 1, 3 and 4 have values");
 }
 
+/* Names of Go have parentheses, stars and brackets of their own. */
+static void test_go_names(void)
+{
+	static const char method[] = "uprobe:x:main.(*server).handle";
+	struct event_list list = {};
+	struct err err = {};
+
+	is_int(event_list__parse("uprobe:x:main.(*server).handle,uprobe:x:main.(*server).h*,"
+				 "uprobe:x:main.(*server).f:latency:uretprobe:x:main.(*server).f",
+				 &list, &err),
+	       0, "methods of Go");
+	is_str(list.list[0].name, method, "... have no list of values");
+	ok(!event_values__are_recorded(&list.list[0].values), "... and are no pattern");
+	ok(list.list[1].values.by_place, "... unless there is another star");
+	is_int(event_list__parse("uretprobe:x:main.(*server).handle(ret:s64)", &list, &err), 0,
+	       "a list follows such a name");
+	is_str(list.list[3].name, "uretprobe:x:main.(*server).handle", "... which is whole");
+}
+
 static void test_decoding(void)
 {
 	struct event_values values = { .n = 4 };
@@ -135,6 +154,12 @@ static void test_refused_values(void)
 	refuses("uprobe:x:f(a->b)", "only values of the kernel have fields");
 	refuses("uprobe:x:f(a b)", "'a b' is no value");
 	refuses("uretprobe:x:f(a,b)", "a return has one value");
+	refuses("uretprobe:x:f(arg1)", "its only value is the result");
+	refuses("uretprobe:x:f(_,a)", "cannot record argument 2 at a return");
+	refuses("uprobe:x:f(a,arg0)", "counted from arg1");
+	refuses("usdt:x:p:n(a,arg0)", "counted from arg1");
+	refuses("usdt:x:p:n(a->b:s32)", "only values of the kernel have fields");
+	refuses("tracepoint:sched:sched_switch(prev->pid)/prev->pid > 1/", "follow its filter");
 	refuses("uprobe:x:f(a):latency:uretprobe:x:f", "Write the list at the end");
 	refuses("uprobe:x:P*(function)", "has the name of the function");
 	refuses("uretprobe:x:P*", "a pattern is for calls");
@@ -357,6 +382,7 @@ int main(void)
 	test_filters_refused();
 	test_intervals();
 	test_values();
+	test_go_names();
 	test_refused_values();
 	test_decoding();
 	test_locks();
