@@ -26,7 +26,8 @@ struct ids {
 	char *context; /* key of the current look-up in `contexts` */
 	size_t cap_context;
 	uint32_t n_events, n_processes, n_frames, n_nodes;
-	uint32_t forgotten; /* number of times that the sink dropped ids */
+	uint32_t last_context; /* id of the newest context, for next_context */
+	uint32_t forgotten;    /* number of times that the sink dropped ids */
 };
 
 static void begin(struct ids *ids, struct sink *sink)
@@ -136,6 +137,15 @@ static int write_labels(struct ids *ids, const struct sink_context *context)
 	return 0;
 }
 
+static int next_context(struct ids *ids, const struct sink_context *context, uint32_t *ret_id,
+			struct err *err)
+{
+	if (!++ids->last_context)
+		ids->last_context = 1; /* 0: none */
+	*ret_id = ids->last_context;
+	return ids->sink->ops->next_context(ids->sink, *ret_id, context, err);
+}
+
 #define CONTEXT_IDS_BYTES 64
 
 int ids__context(struct ids *ids, const struct sink_context *context, uint32_t *ret_id,
@@ -146,7 +156,7 @@ int ids__context(struct ids *ids, const struct sink_context *context, uint32_t *
 
 	*ret_id = 0;
 	if (ids->sink->ops->next_context)
-		return ids->sink->ops->next_context(ids->sink, context, err);
+		return next_context(ids, context, ret_id, err);
 	if (!ids->sink->ops->context)
 		return 0;
 	snprintf(numbers, sizeof(numbers), "%s:%s", context->trace ?: "", context->span ?: "");

@@ -14,10 +14,11 @@
 /* braid trace: a line for each occurrence, or a table of counts each interval. Samples wait in a
  * queue of the live profile until a round of the session is over, and are then printed. */
 
-#define QUEUE_MAX   65536      /* samples that wait to be printed */
-#define LIVE_BYTES  (40 << 20) /* names and stacks (core/live/live_profile.h) */
-#define TALLIES_MAX 4096       /* rows of a table of counts */
-#define LABEL_BYTES 300
+#define QUEUE_MAX    65536	/* samples that wait to be printed */
+#define LIVE_BYTES   (40 << 20) /* names and stacks (core/live/live_profile.h) */
+#define TALLIES_MAX  4096	/* rows of a table of counts */
+#define LABEL_BYTES  300
+#define FREQUENCY_HZ 99 /* rate of events that are sampled by time */
 
 enum { OPT_STACKS = 0x100, OPT_INTERVAL, OPT_LIMIT, OPT_MAX_OVERHEAD, OPT_FORCE };
 
@@ -121,11 +122,13 @@ static void on_note(void *ctx, const char *text)
 
 /* --- lines --- */
 
+/* Returns the function of a pattern; NULL: none. Values follow the labels of a request, which may
+ * have the same key. */
 static const char *place_of(const struct queued_sample *queued)
 {
-	for (size_t i = 0; i < queued->n_labels; i++)
-		if (!strcmp(queued->labels[i].key, VALUE_LABEL PLACE_NAME))
-			return queued->labels[i].value;
+	for (size_t i = queued->n_labels; i > 0; i--)
+		if (!strcmp(queued->labels[i - 1].key, VALUE_LABEL PLACE_NAME))
+			return queued->labels[i - 1].value;
 	return NULL;
 }
 
@@ -405,9 +408,10 @@ int cmd_trace(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid trace --stacks --limit 10 -e syscall:fsync -p 4711\n"
 		       "  braid trace --interval 1 -e 'uprobe:libpq.so.5:PQ*' -p 4711\n",
 	};
-	struct trace trace = {
-		.opts = { .runtimes = runtimes, .enabled = UINT32_MAX, .on_note = on_note }
-	};
+	struct trace trace = { .opts = { .runtimes = runtimes,
+					 .enabled = UINT32_MAX,
+					 .frequency_hz = FREQUENCY_HZ,
+					 .on_note = on_note } };
 	int status;
 
 	trace.opts.ctx = &trace;

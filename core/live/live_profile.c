@@ -386,11 +386,12 @@ static int take_sample(struct sink *sink, const struct sink_sample *sample, stru
 	return result(ret ? ret : make_room(live), err);
 }
 
-static int take_context(struct sink *sink, const struct sink_context *context, struct err *err)
+static int take_context(struct sink *sink, uint32_t id, const struct sink_context *context,
+			struct err *err)
 {
 	struct live_profile *live = live_of(sink);
 
-	return live->queue.max ? result(live_queue__context(&live->queue, context), err) : 0;
+	return live->queue.max ? result(live_queue__context(&live->queue, id, context), err) : 0;
 }
 
 void live_profile__queue(struct live_profile *live, size_t max)

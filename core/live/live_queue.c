@@ -30,7 +30,7 @@ static char *append(char **to, const char *text)
 	return at;
 }
 
-int live_queue__context(struct live_queue *queue, const struct sink_context *context)
+int live_queue__context(struct live_queue *queue, uint32_t id, const struct sink_context *context)
 {
 	size_t size = sizeof(*queue->context) + context->n_labels * sizeof(struct sink_label);
 	char *text;
@@ -41,6 +41,7 @@ int live_queue__context(struct live_queue *queue, const struct sink_context *con
 	queue->context = malloc(size);
 	if (!queue->context)
 		return -ENOMEM;
+	queue->context->sample = (struct sink_sample) { .context = id };
 	queue->context->n_labels = context->n_labels;
 	text = (char *)&queue->context->labels[context->n_labels];
 	for (size_t i = 0; i < context->n_labels; i++)
@@ -52,9 +53,12 @@ int live_queue__context(struct live_queue *queue, const struct sink_context *con
 
 int live_queue__add(struct live_queue *queue, const struct sink_sample *sample)
 {
-	struct queued_sample *queued = queue->context;
+	struct queued_sample *queued = NULL;
 
-	queue->context = NULL;
+	if (queue->context && queue->context->sample.context == sample->context) {
+		queued = queue->context;
+		queue->context = NULL;
+	}
 	if (queue->n >= queue->max) {
 		queue->dropped++;
 		free(queued);

@@ -19,14 +19,15 @@ struct live_queue {
 	struct queued_sample *first, **end;
 	size_t n, max;
 	uint64_t dropped;
-	struct queued_sample *context; /* the labels of the next sample; NULL: none */
+	struct queued_sample *context; /* the newest labels, until their sample; NULL: none */
 };
 
 void live_queue__init(struct live_queue *queue, size_t max);
 void live_queue__done(struct live_queue *queue);
 
-/* Stores a copy of the labels for the next sample. Returns 0 or -ENOMEM. */
-int live_queue__context(struct live_queue *queue, const struct sink_context *context);
+/* Stores a copy of the labels for the sample with the context @id. A sample that waits for its
+ * value until the next context has no labels. Returns 0 or -ENOMEM. */
+int live_queue__context(struct live_queue *queue, uint32_t id, const struct sink_context *context);
 
 /* Returns 0 or -ENOMEM. */
 int live_queue__add(struct live_queue *queue, const struct sink_sample *sample);

@@ -158,9 +158,11 @@ struct sink_ops {
 	/* Offers a request context; NULL: not used. */
 	int (*context)(struct sink *sink, uint32_t id, const struct sink_context *context,
 		       struct err *err);
-	/* Offers the context of the sample that follows, instead of `context`, for sinks that do
-	 * not store it. The sample has no id of one. NULL: not used. */
-	int (*next_context)(struct sink *sink, const struct sink_context *context, struct err *err);
+	/* Offers the context of one sample, instead of `context`, for sinks that do not store
+	 * contexts. Other samples may precede that sample, which has the same @id. NULL: not
+	 * used. */
+	int (*next_context)(struct sink *sink, uint32_t id, const struct sink_context *context,
+			    struct err *err);
 	/* Sets an attribute of the service that the process belongs to. NULL: not used. */
 	int (*attribute)(struct sink *sink, uint32_t process, const struct sink_label *label,
 			 struct err *err);

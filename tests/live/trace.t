@@ -72,6 +72,13 @@ def check_signal():
     target.wait()
 
 
+def check_clock():
+    done = subprocess.run([gate.BRAID, "trace", "-e", "cpu", "--limit", "3", "--", "sh", "-c",
+                           "i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done"], capture_output=True, text=True,
+                          check=False)
+    gate.equal([line.split()[4] for line in done.stdout.splitlines()], ["cpu"] * 3, "an event of the clock has lines")
+
+
 def check_misuse():
     for args, says in (([], "-e is missing"), (["-e", "cpu", "--interval", "1", "--stacks"], "--interval prints counts"),
                        (["-e", "nothing"], "there is no event 'nothing'")):
@@ -83,5 +90,6 @@ check_lines()
 check_stacks()
 check_counts()
 check_signal()
+check_clock()
 check_misuse()
 gate.done()

@@ -270,11 +270,44 @@ static void test_bounds(void)
 	live_profile__free(NULL);
 }
 
+/* Each sample has the labels of its own context, also if another sample precedes it. */
+static void test_queue(void)
+{
+	static const struct sink_label label = { "http.route", "/orders" };
+	static const struct sink_context context = { .labels = &label, .n_labels = 1 };
+	struct sink_sample sample = { .event = 1, .weight = 1 };
+	struct live_profile *live = NULL;
+	struct live_sample taken;
+	struct stream stream = {};
+	uint32_t id = 0;
+
+	live_profile__new(1 << 20, &live);
+	live_profile__queue(live, 2);
+	ids__new(live_profile__sink(live), &stream.ids, &err);
+	begin(&stream);
+	ids__context(stream.ids, &context, &id, &err);
+	sample.thread = stream.threads[1];
+	ids__sample(stream.ids, &sample, &err);
+	sample.context = id;
+	sample.thread = stream.threads[0];
+	ids__sample(stream.ids, &sample, &err);
+	ids__sample(stream.ids, &sample, &err);
+	ok(live_profile__next(live, false, &taken) == 1 && !taken.queued->n_labels,
+	   "a sample without a context has no labels");
+	ok(live_profile__next(live, false, &taken) == 1 && taken.queued->n_labels == 1 &&
+		   !strcmp(taken.queued->labels[0].value, "/orders"),
+	   "the sample with the context has its labels");
+	is_int(live_profile__next(live, false, &taken), 0, "a full queue takes no more");
+	ids__free(stream.ids);
+	live_profile__free(live);
+}
+
 int main(void)
 {
 	workdir__make();
 	snprintf(path, sizeof(path), "%s/live.db", workdir);
 	test_same();
 	test_bounds();
+	test_queue();
 	return tap__done();
 }
