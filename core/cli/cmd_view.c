@@ -232,12 +232,23 @@ static void finish_spans(struct argp_state *state, struct report_opts *opts)
 		opts->output.rows = SPANS_DEFAULT;
 }
 
+/* Sets an output that has its own format. */
+static void set_own(struct argp_state *state, struct report_opts *opts,
+		    int (*write)(const struct profile *, const struct output_opts *, FILE *))
+{
+	if (opts->write && opts->write != write)
+		cli__misused(state, "--histogram or --of, --disassemble, --spans and --lock-order "
+				    "exclude each other: give one of them");
+	opts->write = write;
+}
+
 /* Rejects options that do not apply to the output, and sets defaults. */
 static void finish_report(struct argp_state *state, struct report_opts *opts)
 {
 	const char *own = opts->write == output__lock_order ? "lock-order"
 			  : opts->write == output__spans    ? "spans"
 			  : opts->write == output__code	    ? "disassemble"
+			  : opts->of			    ? "of"
 							    : "histogram";
 	bool table, tree, rows;
 
@@ -313,19 +324,19 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 			cli__misused(state, "--histogram takes stacks or nothing, not '%s'", arg);
 		opts->view.filter.histogram = true;
 		opts->view.filter.histogram_stacks = arg != NULL;
-		opts->write = output__histogram;
+		set_own(state, opts, output__histogram);
 		break;
 	case OPT_OF:
 		opts->of = cli__text(state, "--of", arg);
 		snprintf(opts->label, sizeof(opts->label), "value.%s", arg);
 		opts->view.filter.histogram_of = opts->label;
 		opts->view.filter.histogram = true;
-		opts->write = output__histogram;
+		set_own(state, opts, output__histogram);
 		break;
 	case OPT_DISASSEMBLE:
 		opts->function = cli__text(state, "--disassemble", arg);
 		opts->view.filter.addresses = opts->view.filter.keep_vm = true;
-		opts->write = output__code;
+		set_own(state, opts, output__code);
 		break;
 	case OPT_FAIL_IF:
 		parse_condition(state, arg, opts);
@@ -335,12 +346,12 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_SPANS:
 		opts->view.filter.split_states = opts->view.filter.lines = true;
-		opts->write = output__spans;
+		set_own(state, opts, output__spans);
 		break;
 	case OPT_LOCK_ORDER:
 		opts->view.filter.event = "lock-order";
 		opts->view.filter.by = PROFILE_BY_THREAD;
-		opts->write = output__lock_order;
+		set_own(state, opts, output__lock_order);
 		break;
 	case ARGP_KEY_END:
 		finish_report(state, opts);
@@ -370,9 +381,10 @@ static int refuse_histogram(const struct profile *profile, const char *of)
 {
 	if (of && profile->n_histograms && !profile->histograms->occurrences &&
 	    !profile->histograms->below)
-		return cli__fail("no sample of %s has a number %s. Record it with the event: -e "
-				 "'%s(%s:u64)'",
-				 profile->event, of, profile->event, of);
+		return cli__fail("no sample of %s has a number %s. Choose the event that has it "
+				 "with --event, or record it as a number: -e "
+				 "'uprobe:FILE:SYMBOL(%s:u64)'",
+				 profile->event ? profile->event : "cpu", of, of);
 	if (of)
 		return EXIT_OK;
 	if (!profile->n_histograms || profile->unit == PROFILE_NANOSECONDS ||
@@ -382,6 +394,22 @@ static int refuse_histogram(const struct profile *profile, const char *of)
 			 "Other events in the recording: %s (--event)",
 			 profile->event ? profile->event : "cpu",
 			 *profile->other_events ? profile->other_events : "none");
+}
+
+/* Fails for an event whose weights are no time, so that they have no causes. */
+static int refuse_spans(const struct report_opts *opts)
+{
+	const struct profile *profile = opts->profile;
+
+	if (opts->write != output__spans || profile->unit == PROFILE_NANOSECONDS ||
+	    profile->unit == PROFILE_SAMPLES)
+		return EXIT_OK;
+	return cli__fail("cannot show the time of requests by %s, which counts no time. --by "
+			 "request and --by label:KEY can be used with it. Other events in the "
+			 "recording: %s (--event)",
+			 profile->event,
+			 profile->other_events && *profile->other_events ? profile->other_events
+									 : "none");
 }
 
 static void replace(struct profile **profile, struct profile *by)
@@ -417,6 +445,8 @@ static int choose_view(struct report_opts *opts)
 {
 	int status = refuse_histogram(opts->profile, opts->of);
 
+	if (!status)
+		status = refuse_spans(opts);
 	opts->output.others = opts->others;
 	opts->output.n_others = opts->n_others;
 	if (is_page(opts)) {

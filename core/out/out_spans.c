@@ -32,6 +32,18 @@ static const char *name_of(const struct profile *profile, uint32_t node)
 	return strtab__get(profile->strings, profile->frames[profile->nodes[node].frame].name);
 }
 
+/* Returns true for the group of the time outside of requests, or of services. */
+static bool is_none(const char *group)
+{
+	static const char *const names[] = { "no request", "no trace", "no span", "no label",
+					     "no service" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(names[i], group))
+			return true;
+	return false;
+}
+
 /* Lists the groups of contexts. Adds up in *@ret_none the time outside of requests. */
 static size_t list_spans(const struct profile *profile, struct span *spans, uint32_t *owners,
 			 uint64_t *ret_none)
@@ -48,7 +60,7 @@ static size_t list_spans(const struct profile *profile, struct span *spans, uint
 		spans[owners[i]].preempted += node->preempted;
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (!strncmp(name_of(profile, spans[i].node), "no ", 3))
+		if (is_none(name_of(profile, spans[i].node)))
 			*ret_none += spans[i].total;
 		else
 			spans[named++] = spans[i];

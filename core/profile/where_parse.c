@@ -189,6 +189,8 @@ static const struct field *take_field(struct parser *parser, char **ret_key)
 	}
 	if (!strncmp(parser->at, RECORDED_VALUE, strlen(RECORDED_VALUE))) {
 		*ret_key = take_key(parser);
+		if (*ret_key && !(*ret_key)[strlen(RECORDED_VALUE)])
+			fail(parser, "the name of a value is missing");
 		return *ret_key && !parser->ret ? &value_field : NULL;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)

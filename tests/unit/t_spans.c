@@ -86,7 +86,7 @@ int main(void)
 	add("bb /orders", "waiting elsewhere", (uint32_t[]) { orders, get, recv, tcp }, 4, 20);
 	add("bb /orders", "preempted", &orders, 1, 60);
 	add("bb /orders", "running with the lock", (uint32_t[]) { orders, reserve }, 2, 40);
-	add("cc /\033[2J", "running", &orders, 1, 1);
+	add("no such /\033[2J", "running", &orders, 1, 1);
 	check(0,
 	      "      Time  Share  Request\n"
 	      "    480 ns  47.5%  bb /orders\n"
@@ -97,7 +97,7 @@ int main(void)
 	      "     60 ns  12.5%    another thread had the CPU\n"
 	      "     30 ns   3.0%  aa /items\n"
 	      "     30 ns 100.0%    on the CPU                orders (app.py:10)\n"
-	      "      1 ns   0.1%  cc /?[2J\n"
+	      "      1 ns   0.1%  no such /?[2J\n"
 	      "      1 ns 100.0%    on the CPU                orders (app.py:10)\n"
 	      "500 ns of the time belong to no group\n",
 	      "all requests");
