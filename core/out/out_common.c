@@ -345,8 +345,12 @@ void output__summary(const struct profile *profile, char *buf, size_t size)
 		summarize_calls(profile, buf, size);
 		return;
 	}
-	if (output__names_event(profile))
-		snprintf(event, sizeof(event), "event %.50s: ", profile->event);
+	if (output__names_event(profile)) {
+		size_t len = strlen(profile->event);
+
+		snprintf(event, sizeof(event), "event %s%.50s: ", len > 50 ? "..." : "",
+			 profile->event + (len > 50 ? len - 47 : 0));
+	}
 	if (profile->unit == PROFILE_SAMPLES)
 		snprintf(what, sizeof(what), "%" PRIu64 " samples", profile->total);
 	else

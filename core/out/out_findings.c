@@ -85,13 +85,15 @@ int output__findings(const struct profile *profile, FILE *out, struct output_adv
 	*ret = (struct output_advice) {};
 	if (code)
 		goto out;
-	if (!profile->total)
-		fputs(profile->idle.weight || profile->unbroken.weight
-			      ? "All threads were idle (--idle show shows them).\n"
-			      : "This recording is empty.\n",
-		      out);
-	else
+	if (profile->total)
 		code = put_sentences(&causes, out);
+	else if (profile->idle.weight || profile->unbroken.weight)
+		fputs("All threads were idle (--idle show shows them).\n", out);
+	else if (profile->other_events && *profile->other_events)
+		escape__line(out, "There is no sample of the event %s. Other events: %s (--event).",
+			     profile->event ? profile->event : "cpu", profile->other_events);
+	else
+		fputs("This recording is empty.\n", out);
 	ret->locks = causes.locks > 0.1 * profile->total;
 	ret->native = causes.native > 0.3 * causes.cpu;
 out:

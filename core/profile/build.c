@@ -486,7 +486,7 @@ static int add_titles(struct build *build, const struct selection *selection)
 {
 	const struct recorded *recorded = build->recorded;
 	struct profile *profile = build->profile;
-	char others[300];
+	char others[600];
 	size_t i;
 	int ret = 0;
 

@@ -13,7 +13,8 @@
 /* Number of items that a message lists before "...". */
 #define LISTED_MAX 8
 
-#define LIST_BYTES 300
+#define LIST_BYTES 600
+#define ITEM_BYTES 200 /* names of events have paths */
 struct list {
 	char text[LIST_BYTES];
 	size_t n;
@@ -23,7 +24,7 @@ static void list_add(struct list *list, const char *name, uint32_t number)
 {
 	size_t len = strlen(list->text);
 	const char *comma = list->n ? ", " : "";
-	char item[64];
+	char item[ITEM_BYTES + 32];
 
 	list->n++;
 	if (list->n > LISTED_MAX + 1)
@@ -33,7 +34,7 @@ static void list_add(struct list *list, const char *name, uint32_t number)
 	else if (number)
 		snprintf(item, sizeof(item), "%u (%.32s)", number, name);
 	else
-		snprintf(item, sizeof(item), "%.32s", name);
+		snprintf(item, sizeof(item), "%.*s", ITEM_BYTES, name);
 	escape__printable(item);
 	snprintf(list->text + len, sizeof(list->text) - len, "%s%s", comma, item);
 }

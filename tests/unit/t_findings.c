@@ -130,6 +130,10 @@ int main(void)
 	setup();
 	check("This recording is empty.\n", false, false, "nothing");
 	setup();
+	profile->other_events = strdup("uprobe:x:f");
+	check("There is no sample of the event wall. Other events: uprobe:x:f (--event).\n", false,
+	      false, "another event has samples");
+	setup();
 	profile->idle.weight = 5;
 	check("All threads were idle (--idle show shows them).\n", false, false, "idle");
 	return tap__done();
