@@ -74,6 +74,7 @@ static struct host_entry *host_map__entry(const struct host_map *map, const void
 
 static void *fetch(const struct host_map *map, const void *key)
 {
+	struct host_entry *entry;
 	void *value;
 
 	if (!host.fetch || map->is_array || !map->value_size)
@@ -81,7 +82,9 @@ static void *fetch(const struct host_map *map, const void *key)
 	value = calloc(1, map->value_size);
 	if (value && host.fetch(map, key, value) && !host_map__update(map->map, key, value)) {
 		free(value);
-		return host_map__entry(map, key)->value;
+		entry = host_map__entry(map, key);
+		entry->is_changed = false;
+		return entry->value;
 	}
 	free(value);
 	return NULL;
@@ -112,6 +115,7 @@ long host_map__update(const void *map, const void *key, const void *value)
 		memcpy(entry->key, key, host_map->key_size);
 		entry->value = host_map->value_size ? calloc(1, host_map->value_size) : NULL;
 	}
+	entry->is_changed = true;
 	if (host_map->value_size)
 		memcpy(entry->value, value, host_map->value_size);
 	else

@@ -128,7 +128,8 @@ struct task_struct {
 
 struct host_entry {
 	char key[HOST_KEY_BYTES];
-	void *value; /* owned, unless the map is a map of maps */
+	void *value;	 /* owned, unless the map is a map of maps */
+	bool is_changed; /* set by a program or its caller, not fetched */
 };
 
 struct host_map {

@@ -91,6 +91,24 @@ void host_half__free(struct host_half *host_half)
 	free(host_half);
 }
 
+void host_half__share_codes(const struct host_half *host_half)
+{
+	static const char suffix[] = "_codes";
+
+	for (size_t i = 0; i < host.n_maps; i++) {
+		const struct host_map *map = &host.maps[i];
+		size_t len = strlen(map->name), n = strlen(suffix);
+		int fd = kernel_half__map_fd(host_half->half, map->name);
+
+		if (fd < 0 || map->is_array || len < n || strcmp(map->name + len - n, suffix) != 0)
+			continue;
+		for (uint32_t at = 0; at < map->n; at++)
+			if (map->entries[at].is_changed)
+				bpf_map_update_elem(fd, map->entries[at].key,
+						    map->entries[at].value, BPF_ANY);
+	}
+}
+
 /* Reduces the sample to the walkers' sections. Returns its new size. */
 static size_t drop_native(struct rec_sample *rec, size_t size)
 {

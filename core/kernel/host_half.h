@@ -21,6 +21,11 @@ int host_half__new(const struct kernel_half *half, const struct table_arena *are
 		   struct host_half **ret);	   /* -ENOMEM */
 void host_half__free(struct host_half *host_half); /* NULL is fine */
 
+/* Adds the numbers of new code objects to the kernel half's maps, so that later samples do not
+ * number the same objects again. All records must have been routed: a sample of the kernel half may
+ * have these numbers from now on. */
+void host_half__share_codes(const struct host_half *host_half);
+
 /* A task that is on no thread. Each sample of a task has another time. */
 struct waiting_task {
 	uint64_t id;

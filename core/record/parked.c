@@ -182,6 +182,8 @@ static int look_at_all(struct parked_look *look)
 		if (has_tasks(session, process))
 			ret = look_at(look, most);
 	}
+	if (!ret && look->host)
+		host_half__share_codes(look->host);
 	host_half__free(look->host);
 	return ret;
 }

@@ -5,15 +5,28 @@ offers, which are those that wait, and no others; with uvloop, too. Many tasks a
 
 import json
 import os
+import time
 
 import dumps
 import gate
 import pythons
+import waiting
 from gate import equal, ok
 
 AWAITS = "fixtures/python/awaits.py"
 LOOKS = os.path.join(gate.OUTPUT, "tests/tools/parked_tasks")
 MANY = "fixtures/python/many_tasks.py"
+PARKED = 5
+IDLE = """
+import asyncio
+async def idle(): await asyncio.Event().wait()
+async def main():
+    tasks = [asyncio.create_task(idle()) for _ in range(10)]
+    await asyncio.sleep(0)
+    print("ready", flush=True)
+    await tasks[0]
+asyncio.run(main())
+"""
 
 
 def look(process, most, looks):
@@ -61,6 +74,19 @@ def check_many(name, *python):
         process.kill()
 
 
+def check_frames(seconds):
+    """All looks of a recording have the same code objects, and therefore the same frames."""
+    process = gate.start(pythons.SYSTEM, "-B", "-c", IDLE)
+    gate.wait_line(process, "ready")
+    braid = waiting.record("wall", process.pid, options=["--max-overhead", "none"])
+    time.sleep(seconds)
+    recording = waiting.finish("wall", braid)
+    looks = recording.one(f"SELECT count(DISTINCT value) FROM sample WHERE state = {PARKED}")
+    stacks = recording.one(f"SELECT count(DISTINCT runtime) FROM sample WHERE state = {PARKED}")
+    ok(looks > 1 and stacks == 2, f"{looks} looks have two stacks: of idle and of main", stacks)
+    process.kill()
+
+
 gate.need_program(pythons.SYSTEM)
 for each in pythons.every():
     version = pythons.version_of(*each)
@@ -69,4 +95,5 @@ for each in pythons.every():
         check_many(".".join(map(str, version)), *each)
 if gate.run(pythons.SYSTEM, "-c", "import uvloop").status == 0:
     check_reasons("uvloop", pythons.SYSTEM, "-B", AWAITS, "uvloop")
+check_frames(1)
 gate.done()
