@@ -396,22 +396,6 @@ static int refuse_histogram(const struct profile *profile, const char *of)
 			 *profile->other_events ? profile->other_events : "none");
 }
 
-/* Fails for an event whose weights are no time, so that they have no causes. */
-static int refuse_spans(const struct report_opts *opts)
-{
-	const struct profile *profile = opts->profile;
-
-	if (opts->write != output__spans || profile->unit == PROFILE_NANOSECONDS ||
-	    profile->unit == PROFILE_SAMPLES)
-		return EXIT_OK;
-	return cli__fail("cannot show the time of requests by %s, which counts no time. --by "
-			 "request and --by label:KEY can be used with it. Other events in the "
-			 "recording: %s (--event)",
-			 profile->event,
-			 profile->other_events && *profile->other_events ? profile->other_events
-									 : "none");
-}
-
 static void replace(struct profile **profile, struct profile *by)
 {
 	profile__free(*profile);
@@ -445,8 +429,6 @@ static int choose_view(struct report_opts *opts)
 {
 	int status = refuse_histogram(opts->profile, opts->of);
 
-	if (!status)
-		status = refuse_spans(opts);
 	opts->output.others = opts->others;
 	opts->output.n_others = opts->n_others;
 	if (is_page(opts)) {

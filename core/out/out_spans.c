@@ -79,6 +79,12 @@ static void put_row(const struct profile *profile, uint64_t weight, uint64_t who
 		*where ? 24 : 0, what, *where ? "  " : "", where);
 }
 
+/* Returns true if weights are time. Bytes and counts have a function, but no wait or CPU. */
+static bool is_timed(const struct profile *profile)
+{
+	return profile->unit == PROFILE_NANOSECONDS || profile->unit == PROFILE_SAMPLES;
+}
+
 static int put_cause(const struct causes *causes, const struct cause *cause, uint64_t whole,
 		     FILE *out)
 {
@@ -90,8 +96,11 @@ static int put_cause(const struct causes *causes, const struct cause *cause, uin
 	if (!label)
 		return -ENOMEM;
 	escape__printable(label);
-	put_row(profile, cause->weight, whole, "  ", cause->what ? cause->what : "on the CPU",
-		label, out);
+	if (is_timed(profile))
+		put_row(profile, cause->weight, whole, "  ",
+			cause->what ? cause->what : "on the CPU", label, out);
+	else
+		put_row(profile, cause->weight, whole, "  ", label, "", out);
 	free(label);
 	return 0;
 }
@@ -134,7 +143,7 @@ static void put_foot(const struct profile *profile, size_t n, size_t shown, uint
 	if (!none)
 		return;
 	output__amount(profile, none, text, sizeof(text));
-	fprintf(out, "%s of the time belong to no group\n", text);
+	fprintf(out, "%s %sbelong to no group\n", text, is_timed(profile) ? "of the time " : "");
 }
 
 int output__spans(const struct profile *profile, const struct output_opts *opts, FILE *out)
@@ -150,7 +159,7 @@ int output__spans(const struct profile *profile, const struct output_opts *opts,
 	n = list_spans(profile, spans, owners, &none);
 	shown = opts->rows && opts->rows < n ? opts->rows : n;
 	output__heading(profile, out);
-	fputs("\n      Time  Share  Request\n", out);
+	fprintf(out, "\n%10s  Share  Request\n", is_timed(profile) ? "Time" : "Amount");
 	ret = 0;
 	for (size_t i = 0; !ret && i < shown; i++)
 		ret = put_span(profile, &spans[i], out);

@@ -159,7 +159,7 @@ def check_spans(recording, want):
     event = f"uprobe:{gate.path('exec')}:handle"
     result = gate.braid("report", "--event", event, "--spans", "--by", "label:http.route",
                         recording.file)
-    rows = gate.re.findall(r"^ +(\d+) +[\d.]+%  (\S+)\n +(\d+) 100.0%    on the CPU +handle ",
+    rows = gate.re.findall(r"^ +(\d+) +[\d.]+%  (\S+)\n +(\d+) 100.0%    handle ",
                            result.out, gate.re.M)
     gate.equal(sorted(rows), sorted((str(n), route, str(n)) for route, n in want.items()),
                "report --spans: each route, and the function", result)
