@@ -10,6 +10,7 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/live/live_profile.h"
+#include "core/profile/frames.h"
 
 /* braid trace: a line for each occurrence, or a table of counts each interval. Samples wait in a
  * queue of the live profile until a round of the session is over, and are then printed. */
@@ -171,13 +172,21 @@ static void write_values(const struct live_sample *sample, char *ret, size_t siz
 static int print_stack(const struct trace *trace, const struct live_sample *sample, struct err *err)
 {
 	const struct profile_filter filter = { .event = sample->event, .lines = true };
-	struct profile *profile;
+	struct profile *profile, *view;
 	char label[LABEL_BYTES];
 	uint32_t node = 0;
 
 	if (live_profile__get(trace->live, &filter, &profile, NULL, err)) {
 		puts("        [no stack]");
 		return 0;
+	}
+	if (frames__differ(profile)) { /* the interpreter's own frames are one, as in reports */
+		if (frames__view(profile, FRAMES_COLLAPSED, &view)) {
+			profile__free(profile);
+			return -ENOMEM;
+		}
+		profile__free(profile);
+		profile = view;
 	}
 	for (size_t i = 1; i < profile->n_nodes; i++)
 		if (profile->nodes[i].self)
