@@ -132,7 +132,8 @@ def check_kernel_symbols():
                "without CAP_SYSLOG: and the recording, of how many")
     text, recording = record((*RECORD, "syslog"), target)
     frames = kernel_frames(recording)
-    gate.ok(frames and not any("[kernel+" in one for one in frames),
+    # Programs of BPF that other tests load meanwhile have no name yet. They lie where modules do.
+    gate.ok(frames and not any(re.match(r"\[kernel\+0xffffffff[89ab]", one) for one in frames),
             "with CAP_SYSLOG: kernel frames have names", frames)
     gate.ok(line not in text, "with CAP_SYSLOG: nothing to say", text)
     end(target)
