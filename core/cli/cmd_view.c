@@ -328,7 +328,7 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_OF:
 		opts->of = cli__text(state, "--of", arg);
-		snprintf(opts->label, sizeof(opts->label), "value.%s", arg);
+		snprintf(opts->label, sizeof(opts->label), VALUE_LABEL "%s", arg);
 		opts->view.filter.histogram_of = opts->label;
 		opts->view.filter.histogram = true;
 		set_own(state, opts, output__histogram);

@@ -19,7 +19,6 @@
  * An argument without a number stands for the one at its position, unless the kernel's types name
  * the arguments. The values are recorded as labels of the samples. */
 
-#define VALUE_LABEL	    "value." /* begin of the keys of such labels */
 #define VALUE_NAME_BYTES    40
 #define VALUE_PATH_BYTES    100
 #define VALUE_ARGUMENTS_MAX 12

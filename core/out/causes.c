@@ -109,15 +109,15 @@ static void name_wait(struct causes *causes, uint32_t node, struct cause *ret)
 {
 	const struct profile *profile = causes->profile;
 	const struct wait_name *call = find_name(profile, node, true, calls), *more;
-	const char *what;
+	const char *state = state_of(profile, node), *what;
 
 	*ret = (struct cause) { .what = "the kernel" };
-	if (!strcmp(state_of(profile, node), "waiting for the lock")) {
+	if (!strcmp(state, "waiting for the lock")) {
 		ret->what = name_lock(causes, node);
 		ret->lock = true;
 		return;
 	}
-	if (!strcmp(state_of(profile, node), "parked")) {
+	if (!strcmp(state, "parked")) {
 		what = runtime_wait(profile, node);
 		ret->what = what ? what : "an event";
 		ret->lock = what && !strcmp(what, "a lock");
@@ -231,23 +231,22 @@ static int by_weight(const void *a, const void *b)
 	return (x->frame > y->frame) - (x->frame < y->frame);
 }
 
-int causes__init(struct causes *causes, const struct profile *profile, uint32_t top)
+int causes__init(struct causes *causes, const struct profile *profile, const uint32_t *nodes,
+		 size_t n)
 {
-	bool *below = calloc(profile->n_nodes, sizeof(*below));
-
+	if (!nodes)
+		n = profile->n_nodes;
 	*causes = (struct causes) { .profile = profile };
-	causes->list = calloc(2 * (profile->n_nodes - top), sizeof(*causes->list));
-	if (!below || !causes->list) {
-		free(below);
+	causes->list = calloc(2 * n, sizeof(*causes->list));
+	if (!causes->list)
 		return -ENOMEM;
-	}
-	for (uint32_t i = top; i < profile->n_nodes; i++) {
-		below[i] = i == top || below[profile->nodes[i].parent];
-		if (below[i] && profile->nodes[i].self)
-			add_node(causes, i);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t node = nodes ? nodes[i] : i;
+
+		if (profile->nodes[node].self)
+			add_node(causes, node);
 	}
 	qsort(causes->list, causes->n, sizeof(*causes->list), by_weight);
-	free(below);
 	return 0;
 }
 

@@ -28,11 +28,11 @@ struct causes {
 	char locks_of[KINDS_MAX][CAUSE_LOCK_BYTES]; /* "the lock of NAME", by kind */
 };
 
-/* Collects the causes of all time below the node @top (0: all time). In @profile, the
- * outermost label of each stack, or the one before its frames, is its state (PROFILE_BY_STATE); it
- * has all frames and their lines. The caller calls causes__done() in any case. Returns 0 or
- * -ENOMEM. */
-int causes__init(struct causes *causes, const struct profile *profile, uint32_t top);
+/* Collects the causes of the time of @n nodes (NULL: all). In @profile, the outermost
+ * label of each stack, or the one before its frames, is its state (PROFILE_BY_STATE); it has all
+ * frames and their lines. The caller calls causes__done() in any case. Returns 0 or -ENOMEM. */
+int causes__init(struct causes *causes, const struct profile *profile, const uint32_t *nodes,
+		 size_t n);
 void causes__done(struct causes *causes);
 
 #endif

@@ -80,7 +80,7 @@ static int put_sentences(const struct causes *causes, FILE *out)
 int output__findings(const struct profile *profile, FILE *out, struct output_advice *ret)
 {
 	struct causes causes;
-	int code = causes__init(&causes, profile, 0);
+	int code = causes__init(&causes, profile, NULL, 0);
 
 	*ret = (struct output_advice) {};
 	if (code)

@@ -10,11 +10,14 @@
 #include "core/out/causes.h"
 #include "core/out/out_common.h"
 #include "core/out/output.h"
+#include "core/profile/group.h"
 
 #define CAUSES_SHOWN 6 /* in each request */
 
 struct span {
 	uint32_t node;
+	uint32_t *nodes; /* the node and all below it, in struct spans */
+	size_t n_nodes;
 	uint64_t total, preempted;
 };
 
@@ -32,41 +35,76 @@ static const char *name_of(const struct profile *profile, uint32_t node)
 	return strtab__get(profile->strings, profile->frames[profile->nodes[node].frame].name);
 }
 
-/* Returns true for the group of the time outside of requests, or of services. */
-static bool is_none(const char *group)
+struct spans {
+	struct span *list;
+	size_t n;
+	uint64_t none;	 /* time outside of requests */
+	uint32_t *nodes; /* each span has its nodes in a row */
+};
+
+/* Sets the sums of all groups. @owners: by node, receives the number of its group. */
+static void add_up(const struct profile *profile, struct spans *spans, uint32_t *owners)
 {
-	static const char *const names[] = { "no request", "no trace", "no span", "no label",
-					     "no service" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(names[i], group))
-			return true;
-	return false;
-}
-
-/* Lists the groups of contexts. Adds up in *@ret_none the time outside of requests. */
-static size_t list_spans(const struct profile *profile, struct span *spans, uint32_t *owners,
-			 uint64_t *ret_none)
-{
-	size_t n = 0, named = 0;
-
 	for (uint32_t i = 1; i < profile->n_nodes; i++) {
 		const struct profile_node *node = &profile->nodes[i];
+		struct span *span;
 
-		owners[i] = node->parent ? owners[node->parent] : n;
+		owners[i] = node->parent ? owners[node->parent] : spans->n++;
+		span = &spans->list[owners[i]];
 		if (!node->parent)
-			spans[n++].node = i;
-		spans[owners[i]].total += node->self;
-		spans[owners[i]].preempted += node->preempted;
+			span->node = i;
+		span->n_nodes++;
+		span->total += node->self;
+		span->preempted += node->preempted;
 	}
-	for (size_t i = 0; i < n; i++) {
-		if (is_none(name_of(profile, spans[i].node)))
-			*ret_none += spans[i].total;
+}
+
+static void sort_nodes(const struct profile *profile, struct spans *spans, const uint32_t *owners)
+{
+	uint32_t *at = spans->nodes;
+
+	for (size_t i = 0; i < spans->n; i++) {
+		spans->list[i].nodes = at;
+		at += spans->list[i].n_nodes;
+		spans->list[i].n_nodes = 0;
+	}
+	for (uint32_t i = 1; i < profile->n_nodes; i++) {
+		struct span *span = &spans->list[owners[i]];
+
+		span->nodes[span->n_nodes++] = i;
+	}
+}
+
+/* Lists the groups of contexts, those with most time first. Returns 0 or -ENOMEM. */
+static int spans__init(struct spans *spans, const struct profile *profile)
+{
+	uint32_t *owners = calloc(profile->n_nodes, sizeof(*owners));
+	size_t named = 0;
+
+	*spans = (struct spans) { .list = calloc(profile->n_nodes, sizeof(*spans->list)),
+				  .nodes = calloc(profile->n_nodes, sizeof(*spans->nodes)) };
+	if (!owners || !spans->list || !spans->nodes) {
+		free(owners);
+		return -ENOMEM;
+	}
+	add_up(profile, spans, owners);
+	sort_nodes(profile, spans, owners);
+	free(owners);
+	for (size_t i = 0; i < spans->n; i++) {
+		if (group__is_none(name_of(profile, spans->list[i].node)))
+			spans->none += spans->list[i].total;
 		else
-			spans[named++] = spans[i];
+			spans->list[named++] = spans->list[i];
 	}
-	qsort(spans, named, sizeof(*spans), by_total);
-	return named;
+	spans->n = named;
+	qsort(spans->list, named, sizeof(*spans->list), by_total);
+	return 0;
+}
+
+static void spans__done(struct spans *spans)
+{
+	free(spans->list);
+	free(spans->nodes);
 }
 
 static void put_row(const struct profile *profile, uint64_t weight, uint64_t whole,
@@ -110,7 +148,7 @@ static int put_span(const struct profile *profile, const struct span *span, FILE
 	struct causes causes;
 	uint64_t rest = span->total - min_of(span->total, span->preempted);
 	char *name = strdup(name_of(profile, span->node));
-	int ret = causes__init(&causes, profile, span->node);
+	int ret = causes__init(&causes, profile, span->nodes, span->n_nodes);
 
 	if (!name)
 		ret = -ENOMEM;
@@ -148,25 +186,19 @@ static void put_foot(const struct profile *profile, size_t n, size_t shown, uint
 
 int output__spans(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
-	struct span *spans = calloc(profile->n_nodes, sizeof(*spans));
-	uint32_t *owners = calloc(profile->n_nodes, sizeof(*owners));
-	uint64_t none = 0;
-	size_t n, shown;
-	int ret = -ENOMEM;
+	struct spans spans;
+	int ret = spans__init(&spans, profile);
+	size_t shown = opts->rows && opts->rows < spans.n ? opts->rows : spans.n;
 
-	if (!spans || !owners)
+	if (ret)
 		goto out;
-	n = list_spans(profile, spans, owners, &none);
-	shown = opts->rows && opts->rows < n ? opts->rows : n;
 	output__heading(profile, out);
 	fprintf(out, "\n%10s  Share  Request\n", is_timed(profile) ? "Time" : "Amount");
-	ret = 0;
 	for (size_t i = 0; !ret && i < shown; i++)
-		ret = put_span(profile, &spans[i], out);
+		ret = put_span(profile, &spans.list[i], out);
 	if (!ret)
-		put_foot(profile, n, shown, none, out);
+		put_foot(profile, spans.n, shown, spans.none, out);
 out:
-	free(spans);
-	free(owners);
+	spans__done(&spans);
 	return ret ? ret : output__finish(out);
 }

@@ -582,11 +582,11 @@ int build__profile(const struct recorded *recorded, const char *what,
 				"%s does not contain the tasks of its threads. Leave out --by %s",
 				what, *name ? name : "task");
 	if (!code && group__needs_contexts(filter->by) && !recorded->has_contexts &&
-	    filter->label && !strncmp(filter->label, RECORDED_VALUE, strlen(RECORDED_VALUE)))
+	    filter->label && !strncmp(filter->label, VALUE_LABEL, strlen(VALUE_LABEL)))
 		code = err__set(err, -EINVAL,
 				"%s has no values of probes. Record them with -e "
 				"'uprobe:FILE:SYMBOL(%s:u64)'",
-				what, filter->label + strlen(RECORDED_VALUE));
+				what, filter->label + strlen(VALUE_LABEL));
 	if (!code && group__needs_contexts(filter->by) && !recorded->has_contexts)
 		code = err__set(err, -EINVAL,
 				"%s has no request contexts: none of its programs published them "

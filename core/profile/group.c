@@ -7,6 +7,7 @@
 
 #include "core/base/syscalls.h"
 #include "core/base/title.h"
+#include "core/base/util.h"
 
 static const char *const names[PROFILE_BYS_N] = {
 	[PROFILE_BY_STATE] = "state",	  [PROFILE_BY_SYSCALL] = "syscall",
@@ -146,15 +147,24 @@ static void thread_label(const struct recorded *recorded, uint32_t thread, char 
 		snprintf(buf, size, "%.255s (%u)", name, of.tid);
 }
 
-/* Labels of stacks without a group, from PROFILE_BY_TRACE on. */
-static const char *const no_group[] = { "no trace", "no span", "no request", "no label" };
+/* Labels of stacks without a group, from PROFILE_BY_SERVICE on. */
+static const char *const no_group[] = { "no service", "no trace", "no span", "no request",
+					"no label" };
+
+bool group__is_none(const char *label)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(no_group); i++)
+		if (!strcmp(no_group[i], label))
+			return true;
+	return false;
+}
 
 static void service_label(const struct recorded *recorded, uint32_t process, char *buf, size_t size)
 {
 	recorded_text service =
 		process == RECORDED_NONE ? 0 : recorded->processes.rows[process].service;
 
-	snprintf(buf, size, "%.255s", service ? recorded__text(recorded, service) : "no service");
+	snprintf(buf, size, "%.255s", service ? recorded__text(recorded, service) : no_group[0]);
 }
 
 static void task_label(const struct recorded *recorded, uint64_t task, char *buf, size_t size)
@@ -236,7 +246,7 @@ void group__label(const struct recorded *recorded, enum profile_by by,
 	case PROFILE_BY_LABEL:
 		snprintf(buf, size, "%.255s",
 			 stack->group ? recorded__word_text(recorded, stack->group)
-				      : no_group[by - PROFILE_BY_TRACE]);
+				      : no_group[by - PROFILE_BY_SERVICE]);
 		break;
 	case PROFILE_BY_SERVICE:
 		service_label(recorded, known ? thread->process : RECORDED_NONE, buf, size);

@@ -25,8 +25,7 @@ enum profile_by {
 /* for people */
 #define GROUPS                                                                              \
 	"state, syscall, process, thread, task, service, trace, span, request, label:KEY, " \
-	"value:NAME, "                                                                      \
-	"container, cgroup or age"
+	"value:NAME, container, cgroup or age"
 
 /* The name of a group by the label KEY is "label:KEY". */
 #define GROUP_LABEL_PREFIX "label:"
@@ -45,6 +44,9 @@ static inline bool group__needs_contexts(enum profile_by by)
 	return by == PROFILE_BY_TRACE || by == PROFILE_BY_SPAN || by == PROFILE_BY_REQUEST ||
 	       by == PROFILE_BY_LABEL;
 }
+
+/* Returns true for the label of stacks without a group: "no span", "no service". */
+bool group__is_none(const char *label);
 
 /* Returns the state of the thread: running, preempted, waiting or stopped; NULL: unknown. */
 const char *group__state(const struct rec_condition *condition);

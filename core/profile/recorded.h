@@ -87,9 +87,6 @@ struct recorded_node {
 /* The attribute of a process that names its service. */
 #define RECORDED_SERVICE "service.name"
 
-/* The keys of labels that are values of probes begin so. */
-#define RECORDED_VALUE "value."
-
 typedef uint32_t recorded_word; /* id in recorded.words: equal texts have equal ids; 0: "" */
 
 /* the request that a thread worked for */

@@ -117,7 +117,7 @@ static int make_request(struct recorded *recorded, struct recorded_context *row)
 		const struct recorded_label *label = &recorded->labels.rows[row->label + i];
 		const char *key = recorded__word_text(recorded, label->key);
 
-		if (!strncmp(key, RECORDED_VALUE, strlen(RECORDED_VALUE)))
+		if (!strncmp(key, VALUE_LABEL, strlen(VALUE_LABEL)))
 			continue; /* the samples of one request have different values */
 		fprintf(out, "%s%s=%s", separator, key,
 			recorded__word_text(recorded, label->value));

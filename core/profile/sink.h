@@ -81,6 +81,9 @@ struct sink_label {
 };
 
 /* The request that a thread worked for, as the program states it. */
+/* The keys of labels that are values of probes begin so. */
+#define VALUE_LABEL "value."
+
 struct sink_context {
 	const char *trace, *span;	 /* ids, hexadecimal as in W3C Trace Context; NULL: none */
 	const struct sink_label *labels; /* attributes, each with another key */

@@ -187,9 +187,9 @@ static const struct field *take_field(struct parser *parser, char **ret_key)
 		*ret_key = take_key(parser);
 		return *ret_key && !parser->ret ? &label_field : NULL;
 	}
-	if (!strncmp(parser->at, RECORDED_VALUE, strlen(RECORDED_VALUE))) {
+	if (!strncmp(parser->at, VALUE_LABEL, strlen(VALUE_LABEL))) {
 		*ret_key = take_key(parser);
-		if (*ret_key && !(*ret_key)[strlen(RECORDED_VALUE)])
+		if (*ret_key && !(*ret_key)[strlen(VALUE_LABEL)])
 			fail(parser, "the name of a value is missing");
 		return *ret_key && !parser->ret ? &value_field : NULL;
 	}

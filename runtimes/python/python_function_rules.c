@@ -17,15 +17,18 @@ static const char *const library_files[] = { "*/lib/python[23]*",
 
 static const char *const nameless[] = { "*<lambda>", NULL };
 
-/* Functions of asyncio have no class in their names until Python 3.11. */
+/* Functions of asyncio by their own files. A stream may be a socket or a pipe, and wait_for() may
+ * wait for any future. */
 static const struct wait_rule waits[] = {
 	{ "PyThread_acquire_lock*", "a lock", NULL },
-	{ "*acquire", "a lock", "*/asyncio/locks.py" },
+	{ "Lock.acquire", "a lock", "*/asyncio/locks.py" },
+	{ "*Semaphore.acquire", "a semaphore", "*/asyncio/locks.py" },
 	{ "sleep", "a timer (sleep)", "*/asyncio/tasks.py" },
-	{ "@(wait|_wait|wait_for)", "other tasks", "*/asyncio/tasks.py" },
+	{ "@(wait|_wait|wait_for)", "other tasks or futures", "*/asyncio/tasks.py" },
 	{ "*TaskGroup.*", "other tasks", "*/asyncio/taskgroups.py" },
 	{ "?(*Queue.)@(get|put|join)", "a queue", "*/asyncio/queues.py" },
-	{ "*", "the network", "*/asyncio/@(streams|selector_events|sslproto).py" },
+	{ "*", "a stream", "*/asyncio/@(streams|sslproto).py" },
+	{ "*", "a socket", "*/asyncio/selector_events.py" },
 	{ "*", "a child process", "*/asyncio/@(subprocess|base_subprocess).py" },
 	{}
 };

@@ -17,7 +17,7 @@ from gate import equal, ok
 PROGRAM = os.path.join(gate.OUTPUT, "fixtures/go/waits")
 NAPPING = os.path.join(gate.OUTPUT, "fixtures/go/parked")
 PARKED = 5
-# What waits, how many goroutines, the innermost function of Go's API, the reasons that versions have for it.
+# The function that waits, the number of its goroutines, Go's innermost function, and the reasons by version.
 KINDS = [("main.sleeps", 12, "time.Sleep", {"sleep"}),
          ("main.locks", 8, "sync.(*Mutex).Lock", {"semacquire", "sync.Mutex.Lock"}),
          ("main.reads", 4, "net.(*conn).Read", {"IO wait"}),
